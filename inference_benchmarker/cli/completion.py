@@ -28,7 +28,7 @@ _ABOUT = {
     "plot": "plot one or more runs on a page",
     "compare": "what changed between runs",
     "ab": "which of two endpoints is faster",
-    "pareto": "users' speed against tokens per GPU",
+    "pareto": "compare tokens/s per user and per GPU, and cost",
     "replay": "describe a recording",
     "report": "print the report of a run",
     "metrics": "the server's metrics for a past period",

@@ -109,7 +109,7 @@ def _slo_advice(facts: WaveFacts, slo: Slo, measured: float | None, summary: Sum
     if (least := least_of_an_idle_endpoint(facts, slo, summary)) is not None:
         return (
             f"Even the fastest request took {duration_text(least, slo.limit)}, so a lower rate does not help: make "
-            "each request faster, or allow more."
+            "each request faster, or raise the limit."
         )
     return f"To find the rate that meets this limit, send {search_waves(facts.plan.load)}{or_scale(side)}."
 

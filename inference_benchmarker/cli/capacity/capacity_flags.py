@@ -22,7 +22,7 @@ from inference_benchmarker.cli.core.expect_flags import refused_canaries
 from inference_benchmarker.cli.core.flags import Flag, Reading, Table, parse_number, parse_share, read_flags, table_for
 from inference_benchmarker.cli.core.hosts_flags import HOSTS_FLAGS, OF_HOSTS, placed, take_hosts
 from inference_benchmarker.cli.core.url_flags import URL_FLAGS
-from inference_benchmarker.cli.wave.wave_flags import WAVE_FLAGS
+from inference_benchmarker.cli.wave.wave_flags import CONVERSATIONS, URL_WITHOUT_AIPERF, WAVE_FLAGS
 from inference_benchmarker.cli.wave.wave_plan import NO_CONFIG, parts_of_plan
 from inference_benchmarker.engine.endpoint.source import has_sessions, source_problems
 from inference_benchmarker.errors import BenchmarkError, Problem, refuse
@@ -109,16 +109,17 @@ CAPACITY_FLAGS: Table = table_for(
     table={
         "endpoint": [
             _OF_A_WAVE["factories_file"]._replace(
-                about="the endpoint as two Python functions: invoke_factory and payload_factory"
+                about="the endpoint as two Python functions: invoke_factory and payload_factory (or session_factory)"
             ),
-            *_of_a_wave("endpoint_name", "set", "locust_file", "url"),
+            *_of_a_wave("endpoint_name", "set", "locust_file"),
+            _OF_A_WAVE["url"]._replace(about=URL_WITHOUT_AIPERF),
             Flag(
                 "--demo",
                 None,
                 "use the embedded endpoint (4 requests at a time, 20 ms each) for whatever you do not specify",
             ),
         ],
-        "endpoint by URL, without a file": [*URL_FLAGS, *_of_a_wave("conversations")],
+        "endpoint by URL, without a file": [*URL_FLAGS, _OF_A_WAVE["conversations"]._replace(about=CONVERSATIONS)],
         "limits": [
             *_of_a_wave("slo", "success_threshold", "goodput"),
         ],
@@ -126,9 +127,9 @@ CAPACITY_FLAGS: Table = table_for(
             Flag(
                 "--in",
                 "WHAT",
-                "what to search for: rps or requests (default), the highest arrival rate; sessions, the highest rate "
-                "at which sessions of several turns arrive; or users, the largest number of users in a closed loop, "
-                "or of sessions open at a time",
+                "what to search for: rps (default; also called requests), the highest arrival rate; sessions, the "
+                "highest rate at which sessions of several turns arrive; or users, the largest number of users in a "
+                "closed loop, or of sessions open at a time",
                 _choice(RPS, REQUESTS, SESSIONS, USERS),
             ),
             *USER_FLAGS,
@@ -163,8 +164,8 @@ CAPACITY_FLAGS: Table = table_for(
             Flag(
                 "--cache",
                 "KIND",
-                "as-is (default), or warm: send each payload once before the search; of sessions each shared prefix "
-                "once before each wave, or fresh: a new word before each conversation",
+                "as-is (default); warm: send each payload once before the search (with sessions: each shared prefix "
+                "once before each wave); fresh: begin each conversation with a new word",
                 _cache,
             ),
         ],

@@ -28,15 +28,15 @@ if TYPE_CHECKING:
 
 KIND = "pareto"
 _DESCRIPTION = """\
-Sets the speed of a user (tokens/s) against the tokens/s of a GPU, at every load of every run. Points that another one
-beats both ways are off the frontier. The first line says which run is better for which users. The runs are waves to a
-language model that streams its answers.
+Compares the tokens/s that each user gets with the tokens/s that each GPU generates, at every load of every run. Each
+load is a point; a point that another point beats in both is not on the Pareto frontier. The first line says which run
+is better for which users. The runs are waves to a language model that streams its answers.
 
   benchmark pareto runs/fp16 runs/fp8 --gpus 8 --price gpu=2.50
   benchmark pareto runs --gpus fp16=8 --gpus fp8=4
 
-RUN is a run directory, a folder of runs (one for each load; those of one load are repetitions), a folder of such
-folders, or the folder of an `ab`. A steady stage of --stages is a load of its own.
+RUN is a run directory, a folder of runs at different loads (several runs at the same load count as repetitions), a
+folder of such folders, or the folder of an `ab`. A steady stage of --stages is a load of its own.
 """
 _EPILOG = """\
 exit codes: 0 every run is VALID and met its limits; 1 a run missed a limit or was aborted; 2 bad input; 3 a run is

@@ -61,9 +61,9 @@ _TURN_FLAGS = [
     Flag(
         "--history",
         "KIND",
-        "with --turns, how a later turn repeats the earlier answers: live (default): as received, without "
-        "the model's reasoning; with-reasoning: as received, with it; recorded: synthetic text of "
-        "--output-tokens tokens in place of the answers",
+        "how a later turn of a conversation repeats the earlier answers: live (default): as received, without "
+        "the model's reasoning; with-reasoning: as received, with it; recorded: the recording's answers or, with "
+        "--turns, synthetic text of --output-tokens tokens",
         by_text(_history),
     ),
     Flag(

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from inference_benchmarker.cli.core.hosts_flags import OF_HOSTS
 from inference_benchmarker.cli.wave.pods_flags import take_pods
 from inference_benchmarker.cli.wave.pods_wave import read_files
+from inference_benchmarker.cli.wave.wave_flags import URL_WITHOUT_AIPERF
 from inference_benchmarker.errors import BenchmarkError, refuse
 
 if TYPE_CHECKING:
@@ -50,7 +51,7 @@ _ABOUT_PODS = {
     "report",
     "with_file": "copy this file to every pod, repeatable; it must be below the current folder and gets the same "
     "relative path there",
-    "url": "base URL for a --locust-file that sets none; in other cases the same as a bare URL",
+    "url": URL_WITHOUT_AIPERF,
 }
 """The help of flags that speaks of pods where that of a wave speaks of hosts."""
 

@@ -43,7 +43,7 @@ commands (each with --help):
   benchmark plot [DIR...]      plot one or more runs on one HTML page
   benchmark compare BASE NEW   compare two runs or sets of runs
   benchmark ab A B             send one load to two endpoints, in random order
-  benchmark pareto RUN...      set users' speed against tokens per GPU and cost
+  benchmark pareto RUN...      compare tokens/s per user and per GPU, and cost
   benchmark replay FILE        show what a recording contains, and send nothing
   benchmark metrics            collect server metrics for a past period
   benchmark client             measure how much load this machine can send

@@ -14,7 +14,8 @@ METRICS_DESCRIPTION = """\
 Collects the server's metrics of a past window, without a wave.
 
   benchmark metrics --endpoint-config FILE --window -15m..now
-  benchmark metrics --endpoint-config FILE --window 2026-11-22T10:00..2026-11-22T10:15
+  benchmark metrics --endpoint-config FILE \\
+      --window 2026-11-22T10:00..2026-11-22T10:15
 """
 METRICS_EPILOG = """\
 exit codes: 0 every metric has a value, or had no events to count; 1 a metric has none (the reason is given); 2 bad

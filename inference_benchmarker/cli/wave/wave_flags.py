@@ -68,6 +68,11 @@ REPLAY_FLAGS = [
         sets="column",
     ),
 ]
+CONVERSATIONS = (
+    "send recorded conversations in the order of the file: ShareGPT (JSON), OpenAI messages (JSON lines), traces of "
+    "Mooncake or of agents (JSON lines), BurstGPT or Azure (CSV)"
+)
+URL_WITHOUT_AIPERF = "base URL for a --locust-file that sets none; in other cases the same as a bare URL"
 WAVE_FLAGS = table_for(
     *PARTS_OF_A_PLAN,
     table={
@@ -115,9 +120,7 @@ WAVE_FLAGS = table_for(
             Flag(
                 "--conversations",
                 "FILE",
-                "send recorded conversations in the order of the file (--replay FILE sends them at their recorded "
-                "times): ShareGPT (JSON), OpenAI messages (JSON lines), traces of Mooncake or of agents "
-                "(JSON lines), BurstGPT or Azure (CSV)",
+                f"{CONVERSATIONS}. --replay FILE sends them at their recorded times",
                 lambda flag, text: Conversations(parse_path(flag, text)),
             ),
             Flag(

@@ -67,14 +67,15 @@ def _advice(shape: SessionShape) -> str:
 
 def _forecast(question: Question, shape: SessionShape, time_s: float | None) -> str:
     turns = number_text(shape.turns, 1.0)
-    first = f"A session of {turns} turns takes {duration_text(shape.seconds)} while few are open."
+    first = f"With few sessions open, a session takes {duration_text(shape.seconds)} on average ({turns} turns)."
     if time_s is None:
         return (
             f"{first} The search goes on until its interval is {question.settings.precision:.0%} wide, or for an hour."
         )
     lengths = time_s / shape.seconds
     width = f"{half_width(lengths):.0%}"
-    text = f"{first} The search sends load for {length_text(time_s)}, {lengths:.0f} times that: expect about ±{width}."
+    load = f"The search sends load for {length_text(time_s)}, {lengths:.0f} session durations"
+    text = f"{first} {load}: expect about ±{width}."
     if lengths < USUAL_LENGTHS / 2:
         text += f" For ±{half_width(USUAL_LENGTHS):.0%} give --time {USUAL_LENGTHS * shape.seconds:.0f}."
     return text

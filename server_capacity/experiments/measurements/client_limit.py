@@ -161,7 +161,7 @@ class ClientWatch:
         hosts = [name for name, its in feed.lags(stage).items() if _late(its, limit_s) >= LATE_SHARE * its.count]
         return (
             f"{CLIENT}: {_names(hosts)}it sent {percent_text(late / lag.count)} of the requests more than "
-            f"{duration_text(limit_s)} late (p99 {duration_text(p99)})"
+            f"{duration_text(limit_s)} late (p99 {duration_text(p99)}), and {LATE_SHARE:.0%} are allowed"
         )
 
     def _busy(self, spool_state: SpoolState) -> str:

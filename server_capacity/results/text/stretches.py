@@ -44,6 +44,7 @@ def stretch_rows(found: CapacityResult, names: Sequence[str]) -> Iterator[str]:
     if judged is not None:
         yield f"{INDENT}over: the share of requests beyond the limit of {names[judged]}"
     yield f"{INDENT}from: since the search began; for: the time of load, without pauses"
+    yield f"{INDENT}in flight: the number when the step ended"
     for purposes, meaning in _MEANINGS:
         if explained := [each for each in purposes if any(row.purpose == each for row in shown)]:
             yield from folded_sentence(f"{', '.join(_PURPOSES.get(each, each) for each in explained)}: {meaning}")
@@ -51,7 +52,7 @@ def stretch_rows(found: CapacityResult, names: Sequence[str]) -> Iterator[str]:
 
 def _numbers(numbers: Sequence[int]) -> str:
     """The stretches in a row that do not count for one reason, as the subject of a sentence with its verb."""
-    return f"{numbers[0]} was" if len(numbers) == 1 else f"{numbers[0]} to {numbers[-1]} were"
+    return f"Step {numbers[0]} was" if len(numbers) == 1 else f"Steps {numbers[0]} to {numbers[-1]} were"
 
 
 def shown_stretches(found: CapacityResult) -> list[StretchRow]:
