@@ -65,7 +65,7 @@ def host_lines(host: HostUse, width: int | None = None) -> Iterator[str]:
 
 
 def _host_facts(host: HostUse) -> Iterator[str]:
-    cpu = [f"CPU {_percent(host.cpu_share_mean)} of {host.cores} cores (max {_percent(host.cpu_share_max)})"]
+    cpu = [f"CPU {_percent(host.cpu_share_mean)} of {host.cores} cores (max {_percent(min(host.cpu_share_max, 1.0))})"]
     if host.steal_share_mean is not None:
         cpu.append(f"{_percent(host.steal_share_mean)} stolen by other guests")
     if host.throttled_s is not None:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.system.files import folders_in, is_file
+from inference_benchmarker.system.given import resolved
 from inference_benchmarker.wave import reader
 from inference_benchmarker.wave.run_dir import RunDir
 from inference_benchmarker.wave.run_folders import runs_of
@@ -52,7 +53,7 @@ def _of(path: Path) -> Iterator[tuple[str, Path, list[Path]]]:
         below = [(folder.name, folder, each) for folder in folders_in(path, links=True) if (each := _runs_in(folder))]
         yield from below or [("", path, runs_of(path))]
         return
-    yield (_name_of(path) if runs == [path] else path.resolve().name), path, runs
+    yield (_name_of(path) if runs == [path] else resolved(path).name), path, runs
 
 
 def _runs_in(path: Path) -> list[Path]:
@@ -73,4 +74,4 @@ def _name_of(path: Path) -> str:
 
 
 def _each_once(runs: Sequence[Path]) -> list[Path]:
-    return list({run.resolve(): run for run in runs}.values())
+    return list({resolved(run): run for run in runs}.values())

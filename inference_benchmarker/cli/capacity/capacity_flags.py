@@ -141,7 +141,8 @@ CAPACITY_FLAGS: Table = table_for(
             Flag(
                 "--time",
                 "S",
-                f"seconds of load that the search may send (default {USUAL_TIME_S:g}; with --demo 60)",
+                "seconds of load to send, not counting discarded steps and the confirmation (default "
+                f"{USUAL_TIME_S:g}; with --demo 60)",
                 parse_number,
                 sets="time_s",
             ),
@@ -165,7 +166,8 @@ CAPACITY_FLAGS: Table = table_for(
                 "--cache",
                 "KIND",
                 "as-is (default); warm: send each payload once before the search (with sessions: each shared prefix "
-                "once before each wave); fresh: begin each conversation with a new word",
+                "once before each wave); fresh: begin all conversations of a wave with a new "
+                "word",
                 _cache,
             ),
         ],

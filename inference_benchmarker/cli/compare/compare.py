@@ -36,8 +36,8 @@ much runs of the same version differ. Without arguments, it compares the last tw
   benchmark compare --base monday/* --new tuesday/*
 """
 _EPILOG = """\
-A limit is met if the interval ends below it. It is violated if the metric got worse by more than the limit, and by more
-than noise can explain.
+A limit is met if the whole interval is below it, and violated if the change is above
+it and the interval excludes no change.
 
 exit codes: 0 no limit is violated; 1 a limit is violated (with --strict: or cannot be decided); 2 bad input;
 3 a run is INVALID

@@ -26,6 +26,7 @@ from inference_benchmarker.cli.wave.pods_wave import (
     words_of,
 )
 from inference_benchmarker.cli.wave.wave import wave_options
+from inference_benchmarker.system.given import resolved
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -125,4 +126,4 @@ def _placed(sides: Mapping[str, str], cargos: Mapping[str, Cargo], files: dict[s
 
 def _is_far(text: str) -> bool:
     """Tells whether a file is not below the current folder, and so has no place of its own there."""
-    return not Path(text).expanduser().resolve().is_relative_to(Path.cwd())
+    return not resolved(Path(text).expanduser()).is_relative_to(Path.cwd())

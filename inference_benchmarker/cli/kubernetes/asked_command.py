@@ -39,7 +39,7 @@ makes a Job, follows it, fetches its results, and removes it.
   benchmark --kubernetes --pods 8 --workers 32 --pod-image IMAGE \\
       --factories-file my_endpoint.py --client-rps 40000 --obs-time 60
 
-Ctrl-C ends the wave early, with its report. If this command ends otherwise, the
+Ctrl-C ends the wave early, with its report. If this command is killed or fails, the
 wave goes on: `benchmark kubernetes fetch JOB` follows it and fetches its results.
 """
 _EPILOG = """\

@@ -140,7 +140,12 @@ WAVE_FLAGS = table_for(
                 "doubles it, / halves it, and q ends the wave; --obs-time is optional",
                 sets="steered",
             ),
-            Flag("--concurrency", "C", "closed loop: exactly C requests in flight", parse_int),
+            Flag(
+                "--concurrency",
+                "C",
+                "closed loop: C requests in flight at a time (with --think-time C users, with sessions C open ones)",
+                parse_int,
+            ),
             Flag(
                 "--think-time",
                 "TIME",
@@ -218,8 +223,8 @@ WAVE_FLAGS = table_for(
             Flag(
                 "--workers",
                 "W",
-                "worker processes (default {default}; use about one per core); with --hosts, the total over all hosts "
-                "that are listed without *N (default: one per core)",
+                "worker processes (default {default}; use about one per core); with --hosts, the number that the "
+                "hosts listed without *N share (default: one per core of each)",
                 parse_int,
             ),
         ],

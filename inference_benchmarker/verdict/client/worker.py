@@ -130,12 +130,12 @@ def _limit_spoilt(evidence: Evidence, slo: Slo, rest: Distribution) -> Finding:
 
 
 def _lateness_text(lateness: Lateness) -> str:
-    """``1 of 20 arrivals sent late, by 5.2 ms``; of several in how many hold-ups and by how much at most."""
+    """``1 of 20 arrivals sent late, by 5.2 ms``; of several in how many pauses of the client, and the longest."""
     head = f"{lateness.late:,} of {lateness.arrivals:,} arrivals sent late"
     longest = duration_text(lateness.longest_s)
     if lateness.late == 1:
         return f"{head}, by {longest}"
-    return f"{head}, in {pluralize(lateness.hold_ups, 'pause', 'pauses')} of up to {longest}"
+    return f"{head}, in {pluralize(lateness.hold_ups, 'pause', 'pauses')} of the client of up to {longest}"
 
 
 def _lateness(evidence: Evidence) -> Lateness | None:

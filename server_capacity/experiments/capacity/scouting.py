@@ -74,8 +74,8 @@ def _forecast(question: Question, shape: SessionShape, time_s: float | None) -> 
         )
     lengths = time_s / shape.seconds
     width = f"{half_width(lengths):.0%}"
-    load = f"The search sends load for {length_text(time_s)}, {lengths:.0f} session durations"
-    text = f"{first} {load}: expect about ±{width}."
+    load = f"The search sends load for {length_text(time_s)}, which is {lengths:.0f} session durations"
+    text = f"{first} {load}: expect an interval of about ±{width}."
     if lengths < USUAL_LENGTHS / 2:
         text += f" For ±{half_width(USUAL_LENGTHS):.0%} give --time {USUAL_LENGTHS * shape.seconds:.0f}."
     return text

@@ -39,7 +39,7 @@ def test_a_time_that_holds_too_few_sessions_is_refused_with_the_one_that_is_need
 def test_it_says_before_how_long_it_takes_and_how_sure_it_will_be() -> None:
     said = scouting._forecast(question(), SHAPE, 1000)
     assert "takes 10 s on average (4.2 turns)" in said
-    assert "16 min 40 s, 100 session durations" in said
+    assert "16 min 40 s, which is 100 session durations" in said
     assert "±" in said
     assert "For ±" in scouting._forecast(question(), SHAPE, 420), "a short search has a wide interval"
     assert "10% wide" in scouting._forecast(question(precision=0.1), SHAPE, None)
