@@ -196,7 +196,7 @@ def test_an_empty_path_is_one_sentence(capsys: pytest.CaptureFixture[str], flag:
             ["chekc"],
             [
                 "There is no command 'chekc'. Did you mean check? "
-                "Commands are factory, check, capacity, plan, replay, report, metrics, compare, ab, client, "
+                "Commands are factory, check, capacity, plan, replay, report, metrics, compare, ab, pareto, client, "
                 "endpoint, endpoints, hosts, manifests, kubernetes, completion, plot; a wave is given by flags."
             ],
         ),

@@ -6,12 +6,13 @@ import math
 from typing import TYPE_CHECKING
 
 from inference_benchmarker.words.text import one_line
+from visualization.comparison.changes import is_success
 from visualization.comparison.ending import ended_early
 from visualization.comparison.estimates import LEAST_BLOCKS
 from visualization.comparison.sessions import SESSION, is_of_sessions
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from visualization.comparison.changes import MetricChange
     from visualization.comparison.comparison import Comparison
@@ -21,6 +22,7 @@ _USUAL = ("response_time", "latency")
 _TIMES = {"response_time": "response time", "latency": "latency", "ttft": "TTFT", "itl": "ITL", "tpot": "TPOT"}
 _AT_MOST = 3
 _OPEN = "Cannot tell whether"
+_LARGE = 0.05  # of the success rate
 _LONGEST = 160  # of what was measured differently; all of it stands above the table
 NOTHING_LEFT = -0.9995  # a change that is rounded to -100%
 _WHOLE = 0.095  # from a change of 10% on its digits after the point say nothing,
@@ -48,7 +50,16 @@ def finding(comparison: Comparison) -> str:
     found = f"Different loads ({loads}): {_outcome(comparison)}" if loads else _outcome(comparison)
     unlike = one_line("; ".join(comparison.unlike), _LONGEST) if not loads else ""
     apart = [f"Measured differently: {unlike}"] if unlike and comparison.checks else []
-    return " ".join([found, *(f"{each}." for each in (*apart, *comparison.warnings))])
+    return " ".join([found, *(f"{each}." for each in (*_success(comparison), *apart, *comparison.warnings))])
+
+
+def _success(comparison: Comparison) -> Iterator[str]:
+    """A large change of the success rate that no interval decides: nothing else in the line would say so."""
+    for row in comparison.rows:
+        change = row.change
+        if is_success(row.metric) and row.outcome == "cannot tell" and change is not None and abs(change) >= _LARGE:
+            base, new = (f"{100 * value.value:.3g}%" for value in (row.base, row.new) if value is not None)
+            yield f"{row.metric.capitalize()} {base} in {comparison.base.name}, {new} in {comparison.new.name}"
 
 
 def _outcome(comparison: Comparison) -> str:

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from inference_benchmarker.records.histogram import Histogram
     from inference_benchmarker.wave.spool.spool_state import SpoolState
 
-_LINE = re.compile(r"-?\d+s(/[\d.]+s)? (running|starting|warm-up|waiting for [\d,]+ [a-z ]+), sent [\d,]+, ")
+_LINE = re.compile(r"-?\d+s(/[\d.]+s)? (running|starting|warm-up|waiting for [\d,]+ [a-z ]+), sent [\d,]+ so far, ")
 LINE_INTERVAL_NS = 10 * NS
 OFTEN_NS = 600 * NS  # then a line a minute is enough: ten hours are 650
 SELDOM_INTERVAL_NS = 60 * NS

@@ -101,17 +101,12 @@ def wave_of(arguments: list[str], headers: str | None = None) -> WavePlan:
     os.environ.pop(HEADERS, None)
     if headers:
         os.environ[HEADERS] = headers
-    plan, *_ = _understood(wave_parser(), arguments, is_sent=False)
+    plan, *_ = _understood(wave_parser(), arguments)
     return plan
 
 
-def _understood(
-    parser: Parser, arguments: list[str], *, is_sent: bool = True
-) -> tuple[WavePlan, AiperfOptions | None, Exports, dict[str, Any]]:
-    """The wave, the run of aiperf, where figures go, and the options, or one error with all problems.
-
-    ``is_sent``: this command sends it, and says so.
-    """
+def _understood(parser: Parser, arguments: list[str]) -> tuple[WavePlan, AiperfOptions | None, Exports, dict[str, Any]]:
+    """The wave, the run of aiperf, where figures go, and the options, or one error with all problems."""
     arguments, addresses = without_addresses(arguments, parser.flags)
     options, problems = wave_options(parser, arguments, addresses)
     if options["api_key"]:
@@ -134,7 +129,7 @@ def _understood(
     exports = exports_of(options, problems)
     options |= read_flags(WAVE_FLAGS["server metrics"], options, problems).values
     plan = make_plan(options, problems, endpoint_needed=aiperf is None or not aiperf.stands_alone)
-    if described is not None and is_sent and not options["quiet"]:
+    if described is not None and not options["quiet"]:
         _say_what_is_sent(described, chosen)
     return plan, aiperf, exports, options
 

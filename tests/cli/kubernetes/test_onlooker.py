@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from inference_benchmarker.cli.live.keys import Keys
 
 PANEL = [[["3s", "bold"], ["  60 sent", ""]], [["p99", "dim"]]]
-LINE = "10s/60s running, sent 200, completed 20.0/s of 20/s, in flight 0, errors 0"
+LINE = "10s/60s running, sent 200 so far, completed 20.0/s of 20/s, in flight 0, errors 0"
 
 
 class Pressing:

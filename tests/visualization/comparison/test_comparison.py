@@ -397,6 +397,9 @@ def test_a_side_of_which_no_request_succeeds_is_worse_however_short_it_was() -> 
     assert headline(found).startswith("FAILED: new is 100% lower in success, 95%: 9")
     assert compare(ok, ok, limits("success=1%")).checks[0].state == "undecided"
     assert compare(dead, dead, limits("success=1%")).exit_code == 0
+    half = wave(short, outcomes=["ok", "failed"] * (short.size // 2))
+    assert "Success 100% in base, 50% in new." in headline(compare(ok, half))
+    assert "uccess" not in headline(compare(ok, ok))
 
 
 def test_a_gate_that_passes_says_in_its_first_line_what_was_measured_differently() -> None:
