@@ -47,9 +47,18 @@ class Answer:
     @property
     def open(self) -> tuple[tuple[float, float], ...]:
         """The speeds at which the intervals do not decide, of those that several configurations have."""
-        end = max((each.high for each in self.best if not each.alone), default=0.0)
-        found = (each for each in self.sure or () if each.best is None and each.low < end)
-        return tuple((each.low, min(each.high, end)) for each in found)
+        found = (each for each in self.sure or () if each.best is None and each.low < self._shared)
+        return tuple((each.low, min(each.high, self._shared)) for each in found)
+
+    @property
+    def is_open(self) -> bool:
+        """Tells whether the intervals decide at no speed that several configurations have."""
+        return self.sure is not None and all(each.best is None for each in self.sure if each.low < self._shared)
+
+    @property
+    def _shared(self) -> float:
+        """The highest speed that several configurations have."""
+        return max((each.high for each in self.best if not each.alone), default=0.0)
 
 
 def answer_of(points: Sequence[Point], speed: str, throughput: str) -> Answer:
@@ -106,10 +115,12 @@ def sentence(answer: Answer, points: Sequence[Point]) -> str:
     by = NAMES[answer.speed]
     same = f"at the same {by} speed" if answer.speed in (MEDIAN, P90) else f"at the same speed by {by}"
     more = f"more {'total ' * (answer.throughput == 'total')}{what} {same}"
-    if answer.sure is not None and all(each.best is None for each in answer.sure):
-        return f"Cannot tell which is better: the intervals overlap at every speed. As measured, {_measured(answer)}."
     last = answer.best[-1]
     alone = f" Above {number_text(last.low)} {UNIT} only {last.best} was measured." if last.alone else ""
+    if answer.is_open:
+        why = "the intervals decide at no speed that both have"
+        why = why if len(answer.curves) == 2 else why.replace("both", "several")
+        return f"Cannot tell which is better: {why}. As measured, {_measured(answer)}.{alone}"
     return f"{_measured(answer)}: {more}.{alone}"
 
 

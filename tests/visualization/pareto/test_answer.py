@@ -78,6 +78,13 @@ def test_overlapping_intervals_decide_nothing() -> None:
     assert text.startswith("Cannot tell which is better")
 
 
+def test_a_point_that_one_alone_has_decides_nothing_where_both_are() -> None:
+    a, b = points("A", (43, 80), share=0.1), [*points("B", (43, 82), share=0.1), *points("B", (60, 40))]
+    text = sentence(answer_of([*a, *b], MEDIAN, OUTPUT), [*a, *b])
+    assert text.startswith("Cannot tell which is better: the intervals decide at no speed that both have.")
+    assert text.endswith("Above 43 tokens/s only B was measured.")
+
+
 def test_without_intervals_it_is_not_known_how_sure_it_is() -> None:
     answer, _ = said([*points("A", *STEEP, share=None), *points("B", *FLAT, share=None)])
     assert answer.sure is None
