@@ -33,6 +33,9 @@ IN_A_BUCKET = (
 FARTHEST = 0.25
 """What the time between two samples may have more or less than the window, as a share of the window."""
 
+_EXTREME = re.compile(r"\b(?:max|min|quantile)_over_time\b")
+_ROUNDING = 0.01
+
 Points = tuple[tuple[float, float], ...]
 Vector = tuple[tuple[Labels, float], ...]
 """(labels, value) of each series."""
@@ -57,10 +60,13 @@ def no_sample(interval: Interval) -> str:
     return f"the server has no sample within the window of {length:.3g} s: scrape more often, or send for longer"
 
 
-def reaches_back(seconds: float, interval: Interval) -> str | None:
-    """The reason why a query that reads from so many seconds before its end is not only of the window."""
+def reaches_back(query: str, seconds: float, interval: Interval) -> str | None:
+    """The reason why a query that reads from so many seconds before its end is not only of the window.
+
+    An extreme over time is that of whatever came before, however short that was.
+    """
     length = interval.end - interval.start
-    if seconds <= (1 + FARTHEST) * length:
+    if seconds <= (1 + (_ROUNDING if _EXTREME.search(query) else FARTHEST)) * length:
         return None
     if math.isinf(seconds):
         return (

@@ -101,7 +101,7 @@ class PrometheusServer:
         course, trouble = self._api.course(query, interval)
         bounds = self._bounds(query, interval)
         start = interval.start if WINDOW in query else interval.end
-        reaches = reaches_back(reach_s(fill(query, interval.end - interval.start)), interval)
+        reaches = reaches_back(query, reach_s(fill(query, interval.end - interval.start)), interval)
         unseen = self._unseen(query, interval)
         rows = [
             replace(
