@@ -33,7 +33,8 @@ class LostProcessError(RuntimeError):
     """A process of ours ended that was needed; the text ends with the last words of its log."""
 
     def __init__(self, event: str, last_words: str) -> None:
-        super().__init__(f"{event}; its log ends with:\n{last_words}")
+        said = f"ends with:\n{last_words}" if last_words else "is empty"
+        super().__init__(f"{event}; its log {said}")
 
 
 class Interrupted(KeyboardInterrupt):

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from inference_benchmarker.cli.core.redacting_stream import READER_LEFT, redacted_streams
 from inference_benchmarker.cli.core.terminal import say
-from inference_benchmarker.errors import BenchmarkError, NotStartedError, interrupt, refuse
+from inference_benchmarker.errors import BenchmarkError, LostProcessError, NotStartedError, interrupt, refuse
 from inference_benchmarker.exit_codes import BAD_INPUT, INTERRUPTED, INVALID, MISSED, OK
 from inference_benchmarker.words.redact import hidden
 
@@ -132,10 +132,13 @@ def _has_a_folder() -> bool:
 
 
 def _broken(error: Exception) -> int:
-    """Report a host out of resources in a line, our fault with its traceback; exit code 1 is for missed limits."""
+    """Report a host out of resources or a process that was killed in words, our fault with its traceback.
+
+    Exit code 1 is for missed limits.
+    """
     from inference_benchmarker.system.out_of_resources import out_of_resources
 
-    cause = out_of_resources(error)
+    cause = out_of_resources(error) or (str(error) if isinstance(error, LostProcessError) else None)
     say(traceback.format_exc().rstrip() if cause is None else f"benchmark: {cause}")
     return INVALID
 

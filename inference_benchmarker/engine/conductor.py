@@ -189,5 +189,7 @@ class Conductor:
                     f"{self._wave.run_dir.path}: was deleted before the wave began.", "Do not delete it."
                 )
             tail = "\n".join(self._primary.last_words())
-            raise LostProcessError("the primary process ended before the wave began", tail)
+            raise LostProcessError(
+                f"the primary process ended before the wave began ({self._wave.run_dir.primary_log})", tail
+            )
         self._primary_lost = True

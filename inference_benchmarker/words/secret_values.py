@@ -8,6 +8,7 @@ from contextlib import suppress
 from functools import lru_cache
 from json import loads  # by its name: the user's code may put another function into the module
 from typing import TYPE_CHECKING
+from urllib.parse import unquote
 
 from inference_benchmarker.words.own_words import is_own_word
 
@@ -16,6 +17,9 @@ if TYPE_CHECKING:
 
 MIN_LENGTH = 8
 """A shorter value is part of too many words; a given one is hidden as it stands, and in no other spelling."""
+
+_OTLP_HEADERS = ("OTEL_EXPORTER_OTLP_HEADERS", "OTEL_EXPORTER_OTLP_METRICS_HEADERS")
+"""The variables that hold headers for a collector: ``name=value``, quoted as in URLs, with commas between them."""
 
 HEADERS = "BENCHMARK_HEADERS"
 """The variable that holds the headers of ``--header``: a JSON object, whose values are secrets."""
@@ -66,7 +70,8 @@ def secret_values(environment: Mapping[str, str]) -> list[str]:
     Not those of fewer than ``MIN_LENGTH`` characters, and not the few words that stand for no secret.
     """
     values = {value for name, value in environment.items() if _SECRET_NAME.search(name) and _is_secret(value)}
-    values |= set(_header_secrets(environment.get(HEADERS, "")))
+    values |= set(_header_secrets(_headers(environment.get(HEADERS, ""))))
+    values |= {part for name in _OTLP_HEADERS for part in _header_secrets(_otlp_headers(environment.get(name, "")))}
     asked = (environment.get(name, "") for name in environment.get(ASKED_FOR, "").split(","))
     values |= {value for value in asked if looks_random(value) and _is_secret(value)}
     return sorted(values, key=len, reverse=True)
@@ -124,13 +129,22 @@ def secrets_in_results(environment: Mapping[str, str]) -> list[str]:
     return [value for value in secret_values(environment) if not _NUMBER.fullmatch(value)]
 
 
-def _header_secrets(text: str) -> Iterator[str]:
-    """The values of headers, and what follows a scheme in them, as in ``Bearer ...``; of Basic, its password, too."""
+def _headers(text: str) -> dict[str, object]:
     try:
-        headers = loads(text) if text else {}
+        found = loads(text) if text else {}
     except ValueError:
-        headers = {}
-    for name, value in headers.items() if isinstance(headers, dict) else ():
+        found = {}
+    return found if isinstance(found, dict) else {}
+
+
+def _otlp_headers(text: str) -> dict[str, object]:
+    pairs = (part.partition("=") for part in text.split(","))
+    return {name.strip(): unquote(value).strip() for name, _, value in pairs}
+
+
+def _header_secrets(headers: Mapping[str, object]) -> Iterator[str]:
+    """The values of headers, and what follows a scheme in them, as in ``Bearer ...``; of Basic, its password, too."""
+    for name, value in headers.items():
         if _PLAIN_HEADERS.fullmatch(name.lower()) or not isinstance(value, str):
             continue
         scheme, _, rest = value.partition(" ")

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from contextlib import suppress
 from itertools import chain
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+from inference_benchmarker.engine.processes.children import note_asked_for
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.exit_codes import BAD_INPUT, MISSED, OK, worst_exit_code
 from inference_benchmarker.system.files import folders_in, kind_of
-from server_capacity.provisioning.cleanup_file import NAME, CleanupFile, HeldError, left_in, read
+from server_capacity.provisioning.cleanup_file import NAME, OF_FILE, CleanupFile, HeldError, left_in, read
 from server_capacity.provisioning.restoring import outcome_text, restore
 from server_capacity.provisioning.undo import Call
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from pathlib import Path
+    from collections.abc import Callable, Iterator, Sequence
 
     from server_capacity.provisioning.cleanup_file import Entry
 
@@ -51,6 +52,7 @@ def clean(folder: Path, say: Callable[[str], None], patience_s: float = PATIENCE
 
 def _clean_one(folder: Path, say: Callable[[str], None], patience_s: float) -> int:
     with CleanupFile.taken(folder, HELD_S) as cleanup:
+        _note_files(cleanup.entries)
         numbers = left_in(cleanup.entries)
         known = [number for number in numbers if not _is_unknown(cleanup.entries[number])]
         for number in set(numbers) - set(known):
@@ -60,6 +62,13 @@ def _clean_one(folder: Path, say: Callable[[str], None], patience_s: float) -> i
         for number in numbers:
             say(f"{folder.name}: {outcome_text(cleanup.entries[number])}")
     return OK if done else MISSED
+
+
+def _note_files(entries: Sequence[Entry]) -> None:
+    """Hide what the files ask for that created something: why it cannot be removed may quote it."""
+    for entry in entries:
+        if entry.what.startswith(OF_FILE):
+            note_asked_for(Path(entry.what.removeprefix(OF_FILE)))
 
 
 def _is_unknown(entry: Entry) -> bool:

@@ -38,6 +38,8 @@ if TYPE_CHECKING:
     from server_capacity.provisioning.undo import Undo
 
 NAME, LOCK = "cleanup.json", "cleanup.lock"
+OF_FILE = "processes of "
+"""What an entry of the processes of a factories file is called before that file."""
 MOST_BYTES = 4 * MIB
 MOST_REASON = 500
 ROOM_BYTES = 4096

@@ -20,6 +20,7 @@ from inference_benchmarker.engine.processes.children import child_environment, n
 from inference_benchmarker.engine.processes.leftovers import end_descendants, end_leftovers, new_mark
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.words.text import one_line
+from server_capacity.provisioning.cleanup_file import OF_FILE
 from server_capacity.provisioning.maker import REMOVAL_S
 from server_capacity.provisioning.messages import Job
 from server_capacity.provisioning.performing import NotDoneError, account_of_credentials, check_call, placed
@@ -64,7 +65,7 @@ class Making(threading.Thread):
     def run(self) -> None:
         """The thread."""
         try:
-            what = f"processes of {self._order.factories_file}"
+            what = f"{OF_FILE}{self._order.factories_file}"
             self._numbers.append(self._cleanup.hold(what, Processes(self._mark), None))
             self._attend()
         except (BenchmarkError, OSError) as error:

@@ -33,6 +33,7 @@ from inference_benchmarker.data.json_file import FOREIGN
 from inference_benchmarker.embedded.aws.boto3_settings import boto3_settings
 from inference_benchmarker.embedded.config import EndpointConfig
 from inference_benchmarker.engine import launch
+from inference_benchmarker.errors import LostProcessError
 from inference_benchmarker.plan.load import Bounds, ClosedLoop, OpenLoop
 from inference_benchmarker.plan.plan import WavePlan
 from inference_benchmarker.plan.retries import Backoff, Retries
@@ -978,6 +979,18 @@ def test_a_fault_of_ours_keeps_its_traceback_and_is_no_missed_threshold(
     assert cli.main(GOOD) == 3
     assert "Traceback" in (err := capsys.readouterr().err)
     assert "RuntimeError: the primary process ended" in err
+
+
+def test_a_process_that_was_killed_is_no_fault_of_ours(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def killed(*_: Any, **__: Any) -> None:
+        raise LostProcessError("the primary process ended before the wave began", "Locust 2.47")
+
+    monkeypatch.setattr(launch, "run_wave", killed)
+    assert cli.main(GOOD) == 3
+    err = capsys.readouterr().err
+    assert err == "benchmark: the primary process ended before the wave began; its log ends with:\nLocust 2.47\n"
 
 
 @pytest.mark.parametrize(

@@ -91,7 +91,8 @@ def test_both_runs_offer_the_plans_load_and_leave_nothing_behind(bench: Bench) -
     assert found.null is not None
     assert found.echo is not None
     for run in (found.null, found.echo):
-        assert (run.requests, run.workers, run.target_rate, run.rate) == (400, 1, 200.0, 200.0)
+        assert (run.requests, run.workers, run.target_rate) == (400, 1, 200.0)
+        assert run.rate == pytest.approx(200.0, rel=0.05), "an answer that a busy machine delays counts later"
         assert run.kept_up
         for times in (run.latency, run.response, run.lag):
             assert times is not None

@@ -603,3 +603,8 @@ def test_a_key_of_several_lines_is_hidden_within_a_frame() -> None:
     for clean in (redact(framed), without(framed, [key])):
         assert "MIIEv" not in clean
         assert "hkiG" not in clean
+
+
+def test_headers_for_a_collector_are_secrets() -> None:
+    found = secret_values({"OTEL_EXPORTER_OTLP_HEADERS": "x-scope=4f9a%2Bcollector-key,content-type=text/plain"})
+    assert found == ["4f9a+collector-key"]

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import json
+import os
 import socket
 from typing import TYPE_CHECKING
 
 import pytest
 
-from server_capacity.provisioning.cleanup_file import NAME, CleanupFile
+from inference_benchmarker.engine.processes.leftovers import new_mark
+from inference_benchmarker.exit_codes import MISSED
+from inference_benchmarker.words.redact import hide_values_of
+from server_capacity.provisioning.cleaning import clean
+from server_capacity.provisioning.cleanup_file import NAME, OF_FILE, CleanupFile
 from server_capacity.provisioning.making import Making
 from server_capacity.provisioning.messages import EndpointOrder
-from server_capacity.provisioning.undo import CommandLine
+from server_capacity.provisioning.undo import CommandLine, Processes
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -61,3 +66,23 @@ def test_what_an_endpoint_factory_prints_and_raises_has_none(tmp_path: Path) -> 
     assert any("[hidden]" in each.get("warn", "") for each in said)
     everything = json.dumps(said) + "".join(path.read_text() for path in folder.iterdir())
     assert SECRET not in everything
+
+
+def test_what_a_clean_up_says_hides_what_the_factories_file_asks_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    key, file = "Qv7xK2pR9mT4wZ8nB3cY", tmp_path / "factories_gate.py"
+    monkeypatch.setenv("GATEWAY_ACCESS", key)
+    monkeypatch.setenv("BENCHMARK_ASKED_FOR", "")
+    hide_values_of(os.environ)
+    file.write_text('import os\nACCESS = os.environ["GATEWAY_ACCESS"]\n')
+    folder = tmp_path / "search"
+    folder.mkdir()
+    with CleanupFile.taken(folder) as cleanup:
+        cleanup.hold(f"{OF_FILE}{file}", Processes(new_mark()), None)
+        cleanup.hold("endpoint", CommandLine(("sh", "-c", f"echo {key} is wrong >&2; false")), None)
+    said: list[str] = []
+    assert clean(folder, said.append, 0.1) == MISSED
+    assert key not in (folder / NAME).read_text().replace(f"echo {key}", "")
+    assert key not in " ".join(said).replace(f"echo {key}", "")
+    assert "is wrong" in (folder / NAME).read_text()
