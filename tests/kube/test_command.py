@@ -171,7 +171,9 @@ def test_a_connection_that_breaks_again_and_again_loses_nothing(scene: Scene) ->
     finished = running.finish()
     scene.judge_results(finished)
     assert finished.err.count("broke off") >= 3, finished.err
-    assert says(finished.err, "The wave goes on.", "again.")
+    # On a busy machine the wave may be over before the first cut is noticed.
+    assert says(finished.err, "again.")
+    assert any(says(finished.err, what) for what in ("The wave goes on.", "are fetched on a new one.")), finished.err
 
 
 @pytest.mark.slow
