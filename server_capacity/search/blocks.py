@@ -47,7 +47,12 @@ def settled_blocks(stretches: Sequence[Stretch], limit: int, think_s: float) -> 
         if stretch.rate > 0 and not stretch.void:
             cycle = cycle_s(stretches[max(0, place - 1) : place + 1], think_s)
             found += _blocks(stretch, limit, cycle)
-    return found
+    return found or whole_blocks(stretches, limit)
+
+
+def whole_blocks(stretches: Sequence[Stretch], limit: int) -> list[UsersBlock]:
+    """A block for each stretch that counts: all that there is where every one was too short to settle."""
+    return [_block(stretch.rate, limit, stretch.slices) for stretch in stretches if stretch.rate > 0 and not stretch.void]
 
 
 def joined(blocks: Iterable[UsersBlock]) -> list[UsersBlock]:

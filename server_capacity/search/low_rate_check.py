@@ -17,6 +17,7 @@ from server_capacity.search.points import points_of
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from server_capacity.search.blocks import UsersBlock
     from server_capacity.search.limits import Limit
     from server_capacity.search.points import Point
     from server_capacity.search.stretch import Stretch
@@ -112,13 +113,13 @@ def lowest_breaking(points: Sequence[Point], allowed: float) -> str | None:
     return None
 
 
-def breaking(points: Sequence[Point], allowed: float) -> bool:
+def breaking(points: Sequence[Point | UsersBlock], allowed: float) -> bool:
     """Tells whether more requests are over than chance explains where the allowed share is."""
     of, over = totals(points)
     return over >= LEAST_BREAKING and 1.0 - _at_most(over - 1, allowed * of) < UNLIKELY
 
 
-def totals(points: Sequence[Point]) -> tuple[int, int]:
+def totals(points: Sequence[Point | UsersBlock]) -> tuple[int, int]:
     """Of how many requests, how many were over."""
     return sum(point.of for point in points), sum(point.over for point in points)
 
@@ -160,5 +161,7 @@ def _kept(points: Sequence[Point], allowed: float, share: float) -> bool:
 
 def _at_most(count: int, mean: float) -> float:
     """The chance of at most ``count``, of a Poisson number."""
+    if mean <= 0:
+        return 1.0
     logs = (number * math.log(mean) - math.lgamma(number + 1) - mean for number in range(count + 1))
     return min(1.0, sum(math.exp(log) for log in logs))

@@ -14,11 +14,19 @@ from statistics import geometric_mean
 from typing import TYPE_CHECKING, Literal
 
 from server_capacity.search.answer import Answer, Estimate, Interval
-from server_capacity.search.blocks import SMALL_CHANGE, blocks_of, joined
+from server_capacity.search.blocks import SMALL_CHANGE, blocks_of, joined, whole_blocks
 from server_capacity.search.crossing import Crossing, crossing
 from server_capacity.search.limit_bracket import KEEPS_UP
 from server_capacity.search.stretch import most_of_client
-from server_capacity.search.users import CLEARLY_OVER, CLEARLY_TIMES, NARROW, UserBracket, unviolated
+from server_capacity.search.users import (
+    CLEARLY_OVER,
+    CLEARLY_TIMES,
+    NARROW,
+    UserBracket,
+    is_undecided,
+    unless_undecided,
+    unviolated,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -80,7 +88,10 @@ class SessionSearch:
         self.client_most = most_of_client(moment.stretches) or self.client_most
         if self._is_overloaded(running, length_s):
             return self._change("drain", 0.0)
-        return self._next(moment) if self._is_long_enough(running, length_s) else None
+        if not self._is_long_enough(running, length_s):
+            return None
+        stays = self.purpose == AT_MOST and not running.void and is_undecided(self._known(moment.stretches))
+        return None if stays else self._next(moment)
 
     def _is_draining(self, moment: Moment, length_s: float) -> bool:
         """Tells whether more sessions are open than at the next rate."""
@@ -189,7 +200,7 @@ def _keeping_up(stretches: Sequence[Stretch]) -> UserBracket:
 def known_of(limit: Limit, place: int, stretches: Sequence[Stretch], session_s: float) -> UserBracket:
     """The knowledge of limit number ``place``; it is fitted once its bracket was narrow, without what only grew."""
     cut = [(stretch, _cut(stretch, place, session_s)) for stretch in stretches if stretch.rate > 0 and not stretch.void]
-    points = joined(block for _, blocks in cut for block in blocks)
+    points = joined([block for _, blocks in cut for block in blocks] or whole_blocks(stretches, place))
     breaking = [point.users for point in points if _clearly(point.of, point.over, limit.allowed)]
     broken = min(breaking, default=None)
     below = [each.users for each in points if each.share <= limit.allowed and (broken is None or each.users < broken)]
@@ -197,10 +208,11 @@ def known_of(limit: Limit, place: int, stretches: Sequence[Stretch], session_s: 
     settled = [block for stretch, blocks in cut if stretch.purpose != "grow" for block in blocks]
     near = [stretch.rate for stretch in stretches if stretch.purpose in ("above", "below") and not stretch.void]
     if broken is None or not settled or (kept * NARROW < broken and not near):
-        return UserBracket(limit.expression, kept, broken, None)
+        return UserBracket(limit.expression, kept, broken, None, points, limit.allowed)
     centre = math.sqrt(kept * broken) if kept * NARROW >= broken else geometric_mean(near)
     fitted = _fitted(settled, limit, centre)
-    return UserBracket(limit.expression, kept, broken, fitted and _fitted(settled, limit, fitted.at))
+    fitted = fitted and _fitted(settled, limit, fitted.at)
+    return UserBracket(limit.expression, kept, broken, fitted, points, limit.allowed)
 
 
 def _fitted(blocks: Sequence[UsersBlock], limit: Limit, centre: float) -> Crossing | None:
@@ -237,8 +249,9 @@ def answer_in_sessions(
     found = known(limits, stretches, session_s)
     estimates = tuple(_estimate(each, in_users=in_users) for each in found)
     lowest = min(zip(found, estimates, strict=True), key=lambda pair: pair[0].users, default=None)
+    unit = "open sessions" if in_users else "sessions/s"
     if lowest is None or lowest[0].broken is None:
-        return unviolated(settings, stretches, estimates, "open sessions" if in_users else "sessions/s")
+        return unviolated(settings, stretches, found, estimates, unit)
     bracket, estimate = lowest
     if not bracket.kept:
         alone = bracket.broken is not None and bracket.broken <= (1.0 if in_users else ALONE / session_s)
@@ -246,12 +259,13 @@ def answer_in_sessions(
         if not alone:
             reason = f"{bracket.broken:.3g} violate {bracket.name}, and nothing lower was seen to meet it"
         return Answer("not_kept" if alone else "cannot_tell", limit=bracket.name, reason=reason, estimates=estimates)
-    return Answer("found", estimate.rate, estimate.interval, bracket.name, estimates=estimates)
+    answer = Answer("found", estimate.rate, estimate.interval, bracket.name, estimates=estimates)
+    return unless_undecided(answer, found, unit)
 
 
 def _estimate(bracket: UserBracket, *, in_users: bool) -> Estimate:
     if bracket.broken is None:
-        return Estimate(bracket.name, kept_everywhere=True)
+        return Estimate(bracket.name, kept_everywhere=bracket.is_kept)
     fitted = bracket.crossing
     interval = Interval(bracket.kept, bracket.broken) if fitted is None else fitted.interval
     rate = bracket.users

@@ -13,7 +13,10 @@ if TYPE_CHECKING:
     from server_capacity.search.limits import Limit
     from server_capacity.search.stretch import Stretch
 
-REASON = "no request has the value that {} limits; token times need a stream, that is, an invoke that yields"
+REASON = "no request has the value that {} limits"
+STREAMS = "; token times need a stream, that is, an invoke that yields"
+OF_STREAMS = ("ttft", "itl", "tpot")
+TURNS = ": sessions may have too few turns"
 
 
 def unmeasured(limits: Sequence[Limit], stretches: Sequence[Stretch]) -> set[str]:
@@ -33,8 +36,13 @@ def held_against(limits: Sequence[Limit], stretches: Sequence[Stretch], found: A
     missing = unmeasured(limits, stretches)
     if not missing or found.outcome == "not_kept":
         return found
-    first = next(limit.expression for limit in limits if limit.expression in missing)
+    first = next(limit for limit in limits if limit.expression in missing)
     estimates = [
         replace(each, kept_everywhere=each.kept_everywhere and each.limit not in missing) for each in found.estimates
     ]
-    return Answer("cannot_tell", reason=REASON.format(first), estimates=tuple(estimates))
+    return Answer("cannot_tell", reason=_reason(first), estimates=tuple(estimates))
+
+
+def _reason(limit: Limit) -> str:
+    turns = "" if limit.turns is None else TURNS
+    return f"{REASON.format(limit.expression)}{turns}{STREAMS if limit.metric in OF_STREAMS else ''}"

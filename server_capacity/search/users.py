@@ -7,11 +7,13 @@ A population that is too large slows itself down, so nothing keeps growing; what
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import TYPE_CHECKING, Literal
 
 from server_capacity.search.answer import Answer, Estimate, Interval
 from server_capacity.search.blocks import UsersBlock, cycle_s, joined, settled_blocks
 from server_capacity.search.crossing import Crossing, crossing
+from server_capacity.search.low_rate_check import breaking, totals
 from server_capacity.search.stretch import NOTHING_VIOLATED, most_of_client
 
 if TYPE_CHECKING:
@@ -64,6 +66,8 @@ class UserSearch:
             return None
         self.client_most = most_of_client(moment.stretches) or self.client_most
         found = [self.known(limit, place, moment.stretches) for place, limit in enumerate(self.limits)]
+        if running.rate == self.settings.max_rps and not running.void and is_undecided(found):
+            return None
         purpose, users = self._next(found, running)
         if users * DRAIN_TIMES < running.rate and self.purpose != "drain":
             purpose, users = "drain", 0.0
@@ -115,12 +119,24 @@ class UserSearch:
 
 
 class UserBracket:
-    """Of one limit: the most users that kept it below the fewest that clearly broke it, and a fit between them."""
+    """Of one limit: the most users that kept it below the fewest that clearly broke it, and a fit between them.
 
-    __slots__ = ("broken", "crossing", "kept", "name")
+    ``points``: what was counted, the fewest users first; a share of ``allowed`` may be over.
+    """
 
-    def __init__(self, name: str, kept: float, broken: float | None, fitted: Crossing | None) -> None:
+    __slots__ = ("allowed", "broken", "crossing", "kept", "name", "points")
+
+    def __init__(
+        self,
+        name: str,
+        kept: float,
+        broken: float | None,
+        fitted: Crossing | None,
+        points: Sequence[UsersBlock] = (),
+        allowed: float = 0.0,
+    ) -> None:
         self.name, self.kept, self.broken, self.crossing = name, kept, broken, fitted
+        self.points, self.allowed = points, allowed
 
     @property
     def users(self) -> float:
@@ -128,6 +144,47 @@ class UserBracket:
         if self.crossing is not None:
             return self.crossing.at
         return math.inf if self.broken is None else math.sqrt(max(self.kept, self.broken / 16) * self.broken)
+
+    @property
+    def is_undecided(self) -> bool:
+        """Tells whether nothing clearly broke it, and yet more than may be were over: in all, or at the most users."""
+        return self.broken is None and any(self._is_over(some) for some in (self.points, self.points[-1:]))
+
+    @property
+    def is_kept(self) -> bool:
+        """Tells whether whatever was counted keeps it."""
+        return self.broken is None and self.kept > 0 and not self.is_undecided
+
+    def against(self, most: float, unit: str) -> str:
+        """The counts that speak against keeping it at ``most`` users, in words; empty where none do.
+
+        Where its own crossing was found, chance must not explain them: few are counted below that.
+        """
+        below = [point for point in self.points if point.users <= most]
+        if self.broken is not None:
+            return self._text(below, unit) if breaking(below, self.allowed) else ""
+        highest = below[-1:] if len(below) == len(self.points) else []
+        over = next((some for some in (below, highest) if self._is_over(some)), None)
+        return "" if over is None else self._text(over, unit)
+
+    def _is_over(self, points: Sequence[UsersBlock]) -> bool:
+        of, over = totals(points)
+        return over > self.allowed * of
+
+    def _text(self, points: Sequence[UsersBlock], unit: str) -> str:
+        where = f"{amount_text(points[-1].users)} {unit}{' and below' if len(points) > 1 else ''}"
+        return counts_text(where, *totals(points), self.name, self.allowed)
+
+
+def counts_text(where: str, of: int, over: int, name: str, allowed: float) -> str:
+    """The count of what was over a limit, and the share that may be."""
+    share = f"{over:,} of {of:,} ({100 * over / of:.3g}%)"
+    return f"at {where}, {share} were over the limit of {name}, and {100 * allowed:g}% may be"
+
+
+def amount_text(users: float) -> str:
+    """Users are whole; rates of sessions have three digits."""
+    return f"{users:,.0f}" if users == round(users) else f"{users:.3g}"
 
 
 def known_of(limit: Limit, blocks: Sequence[UsersBlock]) -> UserBracket:
@@ -142,10 +199,16 @@ def known_of(limit: Limit, blocks: Sequence[UsersBlock]) -> UserBracket:
     below = [each.users for each in points if each.share <= limit.allowed and (broken is None or each.users < broken)]
     kept = max(below, default=0.0)
     if broken is None or kept * NARROW < broken:
-        return UserBracket(limit.expression, kept, broken, None)
+        return UserBracket(limit.expression, kept, broken, None, points, limit.allowed)
     centre = math.sqrt(kept * broken)
     near = [each for each in blocks if abs(math.log(each.users / centre)) < 0.35]
-    return UserBracket(limit.expression, kept, broken, crossing(near, limit.allowed, centre))
+    fitted = crossing(near, limit.allowed, centre)
+    return UserBracket(limit.expression, kept, broken, fitted, points, limit.allowed)
+
+
+def is_undecided(found: Sequence[UserBracket]) -> bool:
+    """Tells whether nothing clearly broke any limit, and yet one is undecided."""
+    return all(each.broken is None for each in found) and any(each.is_undecided for each in found)
 
 
 def answer_in_users(
@@ -156,7 +219,7 @@ def answer_in_users(
     estimates = tuple(map(estimate_of, found))
     lowest = min(zip(found, estimates, strict=True), key=lambda pair: pair[0].users, default=None)
     if lowest is None or lowest[0].broken is None:
-        return unviolated(settings, stretches, estimates, "users")
+        return unviolated(settings, stretches, found, estimates, "users")
     known, estimate = lowest
     if known.broken is not None and known.broken <= 1:
         reason = f"a single user violates {known.name}"
@@ -164,24 +227,47 @@ def answer_in_users(
     if known.kept < 1:
         reason = f"{known.broken:.0f} users violate {known.name}, and no smaller number was seen to meet it"
         return Answer("cannot_tell", limit=known.name, reason=reason, estimates=estimates)
-    return Answer("found", estimate.rate, estimate.interval, known.name, estimates=estimates)
+    answer = Answer("found", estimate.rate, estimate.interval, known.name, estimates=estimates)
+    return unless_undecided(answer, found, "users")
 
 
-def unviolated(settings: Settings, stretches: Sequence[Stretch], estimates: tuple[Estimate, ...], unit: str) -> Answer:
-    """The answer where nothing violated a limit."""
+def unviolated(
+    settings: Settings,
+    stretches: Sequence[Stretch],
+    found: Sequence[UserBracket],
+    estimates: tuple[Estimate, ...],
+    unit: str,
+) -> Answer:
+    """The answer where nothing clearly violated a limit."""
     tried = max((stretch.rate for stretch in stretches if stretch.is_usable), default=0.0)
+    for each in found:
+        if reason := each.against(math.inf, unit):
+            return Answer("cannot_tell", limit=each.name, reason=reason, estimates=estimates)
     if settings.max_rps is not None and tried >= settings.max_rps:
         reason = f"every limit is met at the highest rate allowed, {settings.max_rps:g} {unit}"
         return Answer("at_least", at_least=tried, reason=reason, estimates=estimates)
     return Answer("cannot_tell", at_least=tried or None, reason=NOTHING_VIOLATED, estimates=estimates)
 
 
+def unless_undecided(answer: Answer, found: Sequence[UserBracket], unit: str) -> Answer:
+    """The answer, unless a limit had more over than may be at fewer users too, where it should be met."""
+    for bracket, estimate in zip(found, answer.estimates, strict=True):
+        low = math.inf if estimate.interval is None else estimate.interval.low
+        if reason := bracket.against(min(answer.rate or 0.0, low), unit):
+            estimates = tuple(
+                replace(each, rate=None, interval=None) if each is estimate else each for each in answer.estimates
+            )
+            return Answer("cannot_tell", limit=bracket.name, reason=reason, estimates=estimates)
+    return answer
+
+
 def estimate_of(bracket: UserBracket) -> Estimate:
     """The estimate that is reported."""
     if bracket.broken is None:
-        return Estimate(bracket.name, kept_everywhere=True)
+        return Estimate(bracket.name, kept_everywhere=bracket.is_kept)
     if bracket.crossing is None:
         return Estimate(bracket.name, math.floor(bracket.users), Interval(bracket.kept, bracket.broken))
     fitted = bracket.crossing
     interval = Interval(math.floor(fitted.interval.low), math.ceil(fitted.interval.high))
     return Estimate(bracket.name, math.floor(fitted.at), interval, fitted.slope, fitted.dispersion)
+

@@ -271,7 +271,7 @@ def make_question(options: dict[str, Any], problems: list[str]) -> Question:
         problems.append(NO_CONFIG.format(plan.server_limits[0].expression))
     if options["suspend_scaling"] and options["endpoint_config"] is None:
         problems.append("--suspend-scaling needs --endpoint-config FILE: its blocks name the variant.")
-    bare = "latency" if in_users and not sends_sessions else "response_time"
+    bare = "latency" if in_users else "response_time"
     limits = _limits(plan, problems, bare, of_sessions=sends_sessions)
     if problems or plan.factory_settings:
         problems += source_problems(plan.factories_file, plan.locust_file, plan.factory_settings)

@@ -11,6 +11,7 @@ from server_capacity.experiments.measurements.client_limit import late_alone, sp
 from server_capacity.experiments.measurements.confirmed import Confirmed, Judgement
 from server_capacity.experiments.measurements.counting import count_stages
 from server_capacity.search.user_limits import judge_user
+from server_capacity.search.users import amount_text, counts_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -91,6 +92,29 @@ def unless_refuted(answer: Answer, confirmed: Sequence[Confirmed]) -> Answer:
     rates = [f"{each.stage.stretch.rate:.4g}" for each in failed]
     reason = f"the capacity is below {rates[-1]}: confirming waves failed at {' and '.join(rates)}"
     return replace(answer, outcome="cannot_tell", rate=None, interval=None, at_least=None, reason=reason)
+
+
+def unless_over(question: Question, answer: Answer, confirmed: Sequence[Confirmed]) -> Answer:
+    """The answer in users or sessions, unless it is only that nothing was violated, and its wave had too many over.
+
+    They are too few to fail it, and yet nobody can say that the limit is met.
+    """
+    if answer.outcome != "at_least" or question.is_of_rates or not confirmed or confirmed[-1].spoilt:
+        return answer
+    stage = confirmed[-1].stage
+    for place, limit in enumerate(question.limits):
+        of, over = totals(stage, place)
+        if over > limit.allowed * of:
+            where = f"{amount_text(stage.stretch.rate)}{question.unit}"
+            reason = counts_text(where, of, over, limit.expression, limit.allowed)
+            estimates = tuple(
+                replace(each, kept_everywhere=each.kept_everywhere and each.limit != limit.expression)
+                for each in answer.estimates
+            )
+            return replace(
+                answer, outcome="cannot_tell", at_least=None, limit=limit.expression, reason=reason, estimates=estimates
+            )
+    return answer
 
 
 def _failed(confirmed: Sequence[Confirmed]) -> list[Confirmed]:

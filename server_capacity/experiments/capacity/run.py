@@ -11,7 +11,7 @@ from inference_benchmarker.engine.processes.interrupts import counting_interrupt
 from inference_benchmarker.errors import refuse
 from inference_benchmarker.plan.problems import problems_of
 from inference_benchmarker.wave.run_dir import make_stamped_folder
-from server_capacity.experiments.capacity.confirmation import confirm, needs_another, unless_refuted
+from server_capacity.experiments.capacity.confirmation import confirm, needs_another, unless_over, unless_refuted
 from server_capacity.experiments.capacity.exploration import explore
 from server_capacity.experiments.capacity.modelling import twin_of
 from server_capacity.experiments.capacity.narrowing import narrowed
@@ -77,7 +77,7 @@ def find_capacity(question: Question, waves: Waves) -> CapacityResult:
         found = _answer(question, explored, confirmed)
         if waves.server.sources and not explored.interrupted and not interrupts.count:
             found, confirmed = _with_server(question, waves, explored, confirmed, interrupts)
-        found = unless_refuted(found, confirmed)
+        found = unless_over(question, unless_refuted(found, confirmed), confirmed)
         return save(waves.folder, _whole(question, waves, explored, found, confirmed))
 
 

@@ -229,7 +229,8 @@ def test_a_file_with_sessions_is_searched_in_sessions_or_in_users(tmp_path: Path
     assert asked.load(2.0).think == Think.parse("2s")
     assert [limit.metric for limit in asked.limits] == ["session", "ttft", "success"]
     asked = question("--in users --max-users 30 --slo p99<2s")
-    assert (asked.kind, asked.sessions is not None, asked.limits[0].metric) == ("users", True, "response_time")
+    assert (asked.kind, asked.sessions is not None, asked.limits[0].metric) == ("users", True, "latency")
+    assert question("--in sessions --slo p99<2s").limits[0].metric == "response_time"
     assert problems("") == [
         "Its arrivals are sessions of several turns: search with --in sessions, or with --in users."
     ]

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from server_capacity.search import estimate
+from inference_benchmarker.plan.slo import Turns
 from server_capacity.search.answer import Estimate, Interval, Memory
 from server_capacity.search.bursts import inverse_gaussian, negative_binomial
 from server_capacity.search.estimate import answer
@@ -167,6 +168,10 @@ def test_a_limit_that_was_never_measured_may_give_out_before_all_others(shares: 
     assert (found.outcome, found.rate, found.at_least) == ("cannot_tell", None, None)
     assert "ttft.p99<50ms" in found.reason
     assert not next(each for each in found.estimates if each.limit == ttft.expression).kept_everywhere
+    assert found.reason.endswith("an invoke that yields")
+    late = [P99, replace(P99, expression="turn5+.p99<1s", turns=Turns(5, 9))]
+    reason = held_against(late, counted, answer(late, Settings(), counted)).reason
+    assert reason == "no request has the value that turn5+.p99<1s limits: sessions may have too few turns"
     assert held_against([P99], counted, answer([P99], Settings(), counted)) == answer([P99], Settings(), counted)
     assert held_against(limits, [], answer(limits, Settings(), [])).reason == "every stretch was discarded"
 

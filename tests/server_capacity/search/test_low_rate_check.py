@@ -12,7 +12,7 @@ import pytest
 from server_capacity.search.answer import Answer, Interval, Outcome
 from server_capacity.search.estimate import answer
 from server_capacity.search.limits import Limit
-from server_capacity.search.low_rate_check import BENEATH, beneath, if_long_enough, lowest_breaking
+from server_capacity.search.low_rate_check import BENEATH, beneath, breaking, if_long_enough, lowest_breaking
 from server_capacity.search.points import Point
 from server_capacity.search.settings import Settings
 from server_capacity.search.stretch import Count, Slice, Stretch
@@ -137,3 +137,7 @@ def test_the_load_lasts_for_thirty_answers_at_least(
     long_enough = if_long_enough([one, replace(one, number=1, void="schedule lag")], found)
     assert (long_enough.outcome == "cannot_tell") == expected
     assert expected or long_enough == found
+
+
+def test_what_allows_nothing_is_broken_by_more_than_an_accident() -> None:
+    assert [breaking([Point(1.0, 100, over, ())], 0.0) for over in (0, 2, 3)] == [False, False, True]

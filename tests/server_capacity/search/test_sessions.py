@@ -147,3 +147,25 @@ def test_a_bracket_that_a_burst_widens_again_keeps_its_fit() -> None:
     assert found.interval is not None
     assert found.rate == pytest.approx(2.5, rel=0.05)
     assert found.interval.high < 3.4
+
+
+def test_a_share_of_turns_above_the_allowed_one_is_never_met() -> None:
+    """Every tenth turn was over a limit that allows a twentieth: clearly kept is something else."""
+    seen = [stretch(2, 0.1), stretch(3, 0.1, 1, "at most")]
+    found = answer_in_sessions([LIMIT], Settings(max_rps=3), seen, ALONE_S)
+    assert (found.outcome, found.limit, found.at_least) == ("cannot_tell", LIMIT.expression, None)
+    assert not found.estimates[0].kept_everywhere
+    assert found.reason.startswith("at 3 sessions/s and below, ")
+    assert found.reason.endswith("(10%) were over the limit of ttft.p95<1s, and 5% may be")
+    by_time = answer_in_sessions([LIMIT], Settings(), seen, ALONE_S)
+    assert by_time.reason == found.reason, "more time is no help"
+    short = answer_in_sessions([LIMIT], Settings(), [replace(stretch(0.02, 1.0), end_s=1.0)], ALONE_S)
+    assert short.outcome == "not_kept"
+
+
+def test_a_search_stays_at_the_highest_rate_allowed_until_a_limit_is_decided() -> None:
+    for share, order in ((0.1, None), (0.04, "end")):
+        search = SessionSearch([LIMIT], Settings(time_s=2000, max_rps=2), ALONE_S)
+        assert search.order(Moment(80, [stretch(2, share)], 20)) == 2
+        stayed = replace(stretch(2, share, 1, "at most"), end_s=240)
+        assert search.order(Moment(240, [stretch(2, share), stayed], 20)) == order

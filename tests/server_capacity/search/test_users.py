@@ -10,6 +10,7 @@ import pytest
 
 from server_capacity.search.blocks import UsersBlock
 from server_capacity.search.crossing import crossing
+from server_capacity.search.limits import Limit
 from server_capacity.search.search import Moment
 from server_capacity.search.settings import Settings
 from server_capacity.search.stretch import Count, Slice, Stretch
@@ -93,3 +94,60 @@ def test_bursts_make_an_interval_wider() -> None:
 def test_nothing_is_known_of_a_limit_that_nothing_broke() -> None:
     known = known_of(LIMIT, [UsersBlock(10, 100, 0), UsersBlock(20, 200, 0)])
     assert (known.kept, known.broken, known.users) == (20, None, math.inf)
+
+
+SUCCESS = Limit("success>=0.95", "success", 0.05)
+
+
+def failing(users: float, share: float, number: int, *, slow: float = 0.0, purpose: str = "near") -> Stretch:
+    """40 s of 100 requests, of which shares are slow and fail."""
+    counts = (Count(100, round(100 * slow)), Count(100, round(100 * share)))
+    slices = tuple(Slice(second, second + 1, 100, 100, counts) for second in range(40))
+    return Stretch(number, users, 0, 40, slices, purpose, users, in_flight=5)
+
+
+def test_a_share_above_the_allowed_one_is_never_met() -> None:
+    """An endpoint that fails every tenth request was said to keep success>=0.95 at the highest number allowed."""
+    settings = Settings(max_rps=6)
+    seen = [failing(users, 0.1, number) for number, users in enumerate((1, 3, 6))]
+    found = answer_in_users([LIMIT, SUCCESS], settings, seen, 0.0)
+    assert (found.outcome, found.limit, found.at_least) == ("cannot_tell", "success>=0.95", None)
+    assert [each.kept_everywhere for each in found.estimates] == [True, False]
+    assert found.reason.startswith("at 6 users and below, ")
+    assert found.reason.endswith("(10%) were over the limit of success>=0.95, and 5% may be")
+    seen = [failing(users, share, number) for number, (users, share) in enumerate(((1, 0.0), (3, 0.0), (6, 0.1)))]
+    assert answer_in_users([LIMIT, SUCCESS], settings, seen, 0.0).reason.startswith("at 6 users, "), "the rest hides it"
+    kept = [failing(users, 0.04, number) for number, users in enumerate((1, 3, 6))]
+    assert answer_in_users([LIMIT, SUCCESS], settings, kept, 0.0).at_least == 6
+
+
+def test_a_search_stays_at_the_most_users_until_a_limit_is_decided() -> None:
+    search = UserSearch([LIMIT, SUCCESS], Settings(max_rps=6, time_s=100), 0.0)
+    assert search.order(Moment(40, [failing(6, 0.1, 0)], 6)) is None
+    assert search.order(Moment(40, [failing(6, 0.04, 0)], 6)) == "end"
+    longer = replace(failing(6, 0.1, 0), end_s=120)
+    assert search.order(Moment(120, [longer], 6)) == "end", "its time is over"
+
+
+def test_an_answer_whose_other_limit_is_not_met_below_it_is_none() -> None:
+    over = ((10, 0.0), (30, 0.5), (12, 0.005), (14, 0.02))
+    seen = [failing(users, 0.1, number, slow=slow) for number, (users, slow) in enumerate(over)]
+    found = answer_in_users([LIMIT, SUCCESS], Settings(), seen, 0.0)
+    assert (found.outcome, found.limit, found.rate) == ("cannot_tell", "success>=0.95", None)
+    good = [failing(users, 0.0, number, slow=slow) for number, (users, slow) in enumerate(over)]
+    assert answer_in_users([LIMIT, SUCCESS], Settings(), good, 0.0).limit == "p99<200ms"
+
+
+def test_a_share_that_no_number_of_users_makes_less_is_no_crossing() -> None:
+    """By chance one stretch had clearly too many and one had none: all others say that users do not matter."""
+    shares = ((2, 0.1), (4, 0.1), (5, 0.04), (6, 0.17), (7, 0.1))
+    seen = [failing(users, share, number) for number, (users, share) in enumerate(shares)]
+    found = answer_in_users([LIMIT, SUCCESS], Settings(), seen, 0.0)
+    assert (found.outcome, found.limit, found.rate) == ("cannot_tell", "success>=0.95", None)
+    assert [each.rate for each in found.estimates] == [None, None]
+
+
+def test_requests_that_all_failed_in_a_stretch_too_short_to_settle_count() -> None:
+    found = answer_in_users([SUCCESS], Settings(), [stretch(1, lambda _: 100, seconds=1)], 0.0)
+    assert (found.outcome, found.limit) == ("not_kept", "success>=0.95")
+    assert not answer_in_users([SUCCESS], Settings(), [], 0.0).estimates[0].kept_everywhere

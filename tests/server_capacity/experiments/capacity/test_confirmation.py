@@ -14,6 +14,7 @@ from server_capacity.experiments.capacity.confirmation import (
     length_s,
     needs_another,
     rate_to_confirm,
+    unless_over,
     unless_refuted,
 )
 from server_capacity.experiments.measurements.confirmed import Confirmed
@@ -22,7 +23,7 @@ from server_capacity.experiments.measurements.question import Question, offerabl
 from server_capacity.search.answer import Answer, Estimate, Interval
 from server_capacity.search.limits import Limit, limits_of
 from server_capacity.search.settings import Settings
-from server_capacity.search.stretch import Stretch
+from server_capacity.search.stretch import Count, Slice, Stretch
 from tests.mentions import mentions
 from tests.waves import open_plan
 
@@ -137,3 +138,19 @@ def test_an_answer_whose_lower_end_failed_twice_is_none() -> None:
     assert mentions(found.reason, "158", "168", "158")
     for reported in (("fails",), ("fails", "holds"), ("fails", "spoilt", "holds"), ("spoilt", "spoilt"), ()):
         assert unless_refuted(answer(1.0), waves(*reported)) == answer(1.0)
+
+
+def test_a_wave_with_too_many_over_meets_no_limit_in_users() -> None:
+    """Bursts may explain them, so the wave did not fail; every limit was said to be met all the same."""
+    limits = limits_of([], 0.95)
+    most = Answer("at_least", at_least=6.0, estimates=(Estimate("success>=0.95", kept_everywhere=True),))
+    asked = Question(open_plan(), limits, Settings(), 1, in_users=True)
+    for over, outcome in ((25, "cannot_tell"), (10, "at_least")):
+        stretch = Stretch(0, 6.0, 0.0, 10.0, (Slice(0.0, 10.0, 246, 246, (Count(246, over),)),), "confirm")
+        facts: Any = SimpleNamespace(server_metrics=None)
+        confirmed = [Confirmed(facts, Counted(stretch, over, None), ("cannot_tell",))]
+        found = unless_over(asked, most, confirmed)
+        assert found.outcome == outcome
+        assert found.reason in ("", "at 6 users, 25 of 246 (10.2%) were over the limit of success>=0.95, and 5% may be")
+        assert found.estimates[0].kept_everywhere == (outcome == "at_least")
+    assert unless_over(asked, most, []) == most
