@@ -52,7 +52,9 @@ def settled_blocks(stretches: Sequence[Stretch], limit: int, think_s: float) -> 
 
 def whole_blocks(stretches: Sequence[Stretch], limit: int) -> list[UsersBlock]:
     """A block for each stretch that counts: all that there is where every one was too short to settle."""
-    return [_block(stretch.rate, limit, stretch.slices) for stretch in stretches if stretch.rate > 0 and not stretch.void]
+    return [
+        _block(stretch.rate, limit, stretch.slices) for stretch in stretches if stretch.rate > 0 and not stretch.void
+    ]
 
 
 def joined(blocks: Iterable[UsersBlock]) -> list[UsersBlock]:

@@ -1,7 +1,8 @@
-"""The settings of a search. Pure."""
+"""The settings of a search, and how long one for sessions must be. Pure."""
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -10,6 +11,10 @@ if TYPE_CHECKING:
 
 USUAL_TIME_S = 180.0
 LONGEST_TIME_S = 3600.0
+LEAST_LENGTHS, USUAL_LENGTHS = 40.0, 100.0
+"""Of a session while few are open: growth and bisection take some thirty."""
+USUAL_HALF_WIDTH = 0.12
+"""Of the rate: the median of simulated searches of the usual length (``tests.performance capacity-sessions``)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,3 +38,13 @@ class Settings:
         if self.precision is not None:
             return LONGEST_TIME_S
         return min(LONGEST_TIME_S, max(USUAL_TIME_S, 60.0 * answer_s))
+
+
+def time_for(session_s: float) -> float:
+    """The seconds of load of a search that nobody gave a time: the usual length, or as much of it as an hour holds."""
+    return min(max(USUAL_TIME_S, USUAL_LENGTHS * session_s), max(LONGEST_TIME_S, LEAST_LENGTHS * session_s))
+
+
+def half_width(lengths: float) -> float:
+    """Half the width of the interval to expect, over the rate, of a search of so many session lengths."""
+    return USUAL_HALF_WIDTH * math.sqrt(USUAL_LENGTHS / max(lengths, 1.0))

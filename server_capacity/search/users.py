@@ -270,4 +270,3 @@ def estimate_of(bracket: UserBracket) -> Estimate:
     fitted = bracket.crossing
     interval = Interval(math.floor(fitted.interval.low), math.ceil(fitted.interval.high))
     return Estimate(bracket.name, math.floor(fitted.at), interval, fitted.slope, fitted.dispersion)
-

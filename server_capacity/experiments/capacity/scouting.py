@@ -10,8 +10,7 @@ from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.plan.load import Bounds, ClosedLoop
 from inference_benchmarker.words.wording import duration_text, length_text, number_text
 from server_capacity.experiments.measurements.question import SessionShape
-from server_capacity.search.session_time import LEAST_LENGTHS, USUAL_LENGTHS, half_width, time_for
-from server_capacity.search.settings import LONGEST_TIME_S
+from server_capacity.search.settings import LEAST_LENGTHS, LONGEST_TIME_S, USUAL_LENGTHS, half_width, time_for
 
 if TYPE_CHECKING:
     from inference_benchmarker.plan.plan import WavePlan

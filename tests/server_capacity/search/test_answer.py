@@ -7,8 +7,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from server_capacity.search import estimate
 from inference_benchmarker.plan.slo import Turns
+from server_capacity.search import estimate
 from server_capacity.search.answer import Estimate, Interval, Memory
 from server_capacity.search.bursts import inverse_gaussian, negative_binomial
 from server_capacity.search.estimate import answer

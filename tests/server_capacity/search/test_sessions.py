@@ -11,9 +11,8 @@ from inference_benchmarker.plan.slo import Slo, Turns
 from server_capacity.search.limit_bracket import KEEPS_UP
 from server_capacity.search.limits import SESSION, SESSION_SUCCESS, Limit, limits_of
 from server_capacity.search.search import Moment
-from server_capacity.search.session_time import LEAST_LENGTHS, USUAL_LENGTHS, half_width, time_for
 from server_capacity.search.sessions import SessionSearch, answer_in_sessions, is_broken
-from server_capacity.search.settings import Settings
+from server_capacity.search.settings import LEAST_LENGTHS, USUAL_LENGTHS, Settings, half_width, time_for
 from server_capacity.search.stretch import Count, Slice, Stretch
 from tests.simulated_sessions import KINDS, searched
 
