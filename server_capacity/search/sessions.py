@@ -208,11 +208,11 @@ def known_of(limit: Limit, place: int, stretches: Sequence[Stretch], session_s: 
     settled = [block for stretch, blocks in cut if stretch.purpose != "grow" for block in blocks]
     near = [stretch.rate for stretch in stretches if stretch.purpose in ("above", "below") and not stretch.void]
     if broken is None or not settled or (kept * NARROW < broken and not near):
-        return UserBracket(limit.expression, kept, broken, None, points, limit.allowed)
+        return UserBracket(limit.expression, kept, broken, None, points=points, allowed=limit.allowed)
     centre = math.sqrt(kept * broken) if kept * NARROW >= broken else geometric_mean(near)
     fitted = _fitted(settled, limit, centre)
     fitted = fitted and _fitted(settled, limit, fitted.at)
-    return UserBracket(limit.expression, kept, broken, fitted, points, limit.allowed)
+    return UserBracket(limit.expression, kept, broken, fitted, points=points, allowed=limit.allowed)
 
 
 def _fitted(blocks: Sequence[UsersBlock], limit: Limit, centre: float) -> Crossing | None:

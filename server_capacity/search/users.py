@@ -132,6 +132,7 @@ class UserBracket:
         kept: float,
         broken: float | None,
         fitted: Crossing | None,
+        *,
         points: Sequence[UsersBlock] = (),
         allowed: float = 0.0,
     ) -> None:
@@ -199,11 +200,11 @@ def known_of(limit: Limit, blocks: Sequence[UsersBlock]) -> UserBracket:
     below = [each.users for each in points if each.share <= limit.allowed and (broken is None or each.users < broken)]
     kept = max(below, default=0.0)
     if broken is None or kept * NARROW < broken:
-        return UserBracket(limit.expression, kept, broken, None, points, limit.allowed)
+        return UserBracket(limit.expression, kept, broken, None, points=points, allowed=limit.allowed)
     centre = math.sqrt(kept * broken)
     near = [each for each in blocks if abs(math.log(each.users / centre)) < 0.35]
     fitted = crossing(near, limit.allowed, centre)
-    return UserBracket(limit.expression, kept, broken, fitted, points, limit.allowed)
+    return UserBracket(limit.expression, kept, broken, fitted, points=points, allowed=limit.allowed)
 
 
 def is_undecided(found: Sequence[UserBracket]) -> bool:
