@@ -10,7 +10,8 @@ from inference_benchmarker.records.aggregation import BatchAggregator
 from inference_benchmarker.records.batch import split_batch
 from inference_benchmarker.records.counting import CountingBatchWriter
 from inference_benchmarker.records.record import RequestRecord
-from tests.waves import Worker
+from inference_benchmarker.wave.wave import Wave
+from tests.waves import Worker, observe, open_plan, streamed
 
 if TYPE_CHECKING:
     import random
@@ -48,6 +49,14 @@ def requests(draw: st.DrawFn, streams: bool = True) -> list[RequestRecord]:
         label = draw(st.sampled_from(("", "a", "b")))
         rows.append(RequestRecord(index, number % 2, due, sent, done, outcome, label, error, build, **stream))
     return rows
+
+
+def unrecorded() -> Wave:
+    """A wave of ten streams a second as ``--records none`` leaves it."""
+    records = [streamed(place, 20, (20,) * 5, tokens_out=6) for place in range(200)]
+    facts = observe(open_plan("10", "20", records="none"), records)
+    members = {name: getattr(facts, name) for name in facts.__dataclass_fields__}
+    return Wave(**members | {"counts": counted(records)})
 
 
 def counted(

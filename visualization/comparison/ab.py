@@ -171,6 +171,12 @@ def is_ab(folder: Path) -> bool:
     return is_there(folder / FILE)
 
 
+def exit_code_of(experiment: Experiment) -> int:
+    """The exit code of the command that made what ``load`` has read, also of one that never stored it."""
+    stored = read_json(experiment.folder / FILE)["exit_code"]
+    return experiment.cut_code if stored is None else int(stored)
+
+
 def not_checked(folder: Path) -> Iterator[str]:
     """Clauses on what an earlier version stored no digest of, and on waves that are gone."""
     data = read_json(folder / FILE)

@@ -69,7 +69,7 @@ def _card(name: str, pareto: Pareto) -> Card:
     doubtful = sum(bool(point.unusable) for point in points)
     own = next(each for each in pareto.result.configurations if each.name == name)
     cost = [] if own.cost_hour is None else [f"{money_text(own.cost_hour, own.currency)} per hour"]
-    usable = len(points) - doubtful
+    usable = sum(not point.unusable and bool(point.speeds) for point in points)
     return Card(
         label=name,
         verdict=f"{usable} of {pluralize(len(points), 'point', 'points')} usable",

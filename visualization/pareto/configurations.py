@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from inference_benchmarker.errors import BenchmarkError
+from inference_benchmarker.errors import BenchmarkError, refuse
+from inference_benchmarker.exit_codes import OK
 from inference_benchmarker.system.files import folders_in, is_file
 from inference_benchmarker.system.given import resolved
 from inference_benchmarker.wave import reader
@@ -12,6 +14,7 @@ from inference_benchmarker.wave.run_dir import RunDir
 from inference_benchmarker.wave.run_folders import runs_of
 from inference_benchmarker.words.text import one_line
 from visualization.comparison import ab
+from visualization.comparison.ending import OUTCOMES, ended_early
 from visualization.figures.reading import tell_apart
 
 if TYPE_CHECKING:
@@ -25,7 +28,8 @@ def configurations_of(given: Sequence[Path]) -> dict[str, list[Path]]:
     """The runs of each configuration by its name; BenchmarkError where a path has none.
 
     A run directory belongs to the configuration of its name; a folder of runs is one configuration, a folder of such
-    folders several. So are the two sides of ``benchmark ab``, of which the waves count that count there.
+    folders several. So are the two sides of ``benchmark ab``, with the waves that do not count there: they say why
+    themselves. A side without any wave is none.
     """
     named: dict[str, list[Path]] = {}
     others: list[tuple[str, Path, list[Path]]] = []
@@ -36,8 +40,31 @@ def configurations_of(given: Sequence[Path]) -> dict[str, list[Path]]:
             else:
                 others.append((name, place, runs))
     found = [(name, runs[0], runs) for name, runs in named.items()] + others
+    if not found:
+        refuse([" ".join(["There is no run to compare.", *(end.text for end in ends_of(given))])])
     labels = tell_apart([one_line(name, _LONG) for name, *_ in found], [place for _, place, _ in found])
     return {label: _each_once(runs) for label, (_, _, runs) in zip(labels, found, strict=True)}
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """The end of a ``benchmark ab`` that did not end well: a sentence, and its exit code."""
+
+    text: str
+    exit_code: int
+
+
+def ends_of(given: Sequence[Path]) -> Iterator[End]:
+    """That of each folder of an ``ab`` that was cut short, is INVALID or exceeds a limit of its comparison."""
+    for path in filter(ab.is_ab, given):
+        experiment = ab.load(path)
+        if (code := ab.exit_code_of(experiment)) == OK:
+            continue
+        cut, word = experiment.cut, OUTCOMES[code]
+        ended = f"{word.upper()} (by its comparison)" if cut is None else ended_early(word, cut)
+        bare = [side for side in ab.SIDES if not any(each.side == side for each in experiment.sent)]
+        without = f"; {' and '.join(bare)} {'has' if len(bare) == 1 else 'have'} no wave" if bare else ""
+        yield End(f"{one_line(resolved(path).name, _LONG)}: {ended}{without}.", code)
 
 
 def _of(path: Path) -> Iterator[tuple[str, Path, list[Path]]]:
@@ -45,8 +72,8 @@ def _of(path: Path) -> Iterator[tuple[str, Path, list[Path]]]:
     if ab.is_ab(path):
         sent = ab.load(path).sent
         for side in ab.SIDES:
-            runs = [path / each.run for each in sent if each.side == side and each.counts]
-            yield side, path / side, runs
+            if runs := [path / each.run for each in sent if each.side == side]:
+                yield side, path / side, runs
         return
     runs = _runs_in(path)
     if not runs:

@@ -15,6 +15,7 @@ from inference_benchmarker.verdict.client.evidence import Evidence
 from visualization.comparison.conditions import load_of
 from visualization.comparison.intervals import interval
 from visualization.comparison.repeats import over_side
+from visualization.pareto.doubts import COUNTED, TOGETHER, pieces_of
 from visualization.pareto.measuring import (
     CACHED,
     GAP,
@@ -41,6 +42,7 @@ MEDIAN, P90, END_TO_END, ITL = "median", "p90", "end_to_end_p90", "itl"
 _OF_SPEEDS = {MEDIAN: f"{TPOT}.p50", P90: f"{TPOT}.p90", END_TO_END: f"{PER_TOKEN}.p90", ITL: GAP}
 KINDS = (INPUT, CACHED, UNCACHED, OUTPUT, TOTAL)
 THROUGHPUTS = (OUTPUT, TOTAL)
+_BETWEEN_PIECES = (MEDIAN, P90, ITL)
 _BAD = ("INVALID", FAILED, LIMIT_MISSED, "PENDING")
 
 
@@ -105,13 +107,16 @@ class _Part(NamedTuple):
     stage: str
 
 
-def points_of(configuration: Configuration) -> list[Point]:
-    """A point for each load, the lowest first; waves of one load are its repetitions."""
+def points_of(configuration: Configuration, *, others_report: bool = False) -> list[Point]:
+    """A point for each load, the lowest first; waves of one load are its repetitions.
+
+    ``others_report``: the tokens of what it is compared with are those that a server reported.
+    """
     by_load: dict[object, list[_Part]] = {}
     for wave in configuration.waves:
         for part in _parts(wave):
             by_load.setdefault(load_of(part.facts.plan).key, []).append(part)
-    points = [_point(configuration, parts) for parts in by_load.values()]
+    points = [_point(configuration, parts, others_report=others_report) for parts in by_load.values()]
     return sorted(points, key=lambda point: point.offered)
 
 
@@ -132,9 +137,9 @@ def _parts(wave: Wave) -> Iterator[_Part]:
             yield _Part(wave, found.facts, row.summary, found.name)
 
 
-def _point(configuration: Configuration, parts: Sequence[_Part]) -> Point:
+def _point(configuration: Configuration, parts: Sequence[_Part], *, others_report: bool) -> Point:
     """Of repetitions those count of which nothing is doubtful, where there are any."""
-    reasons = [list(unusable_because(part.wave)) for part in parts]
+    reasons = [list(unusable_because(part.wave, others_report=others_report)) for part in parts]
     good = [part for part, unusable in zip(parts, reasons, strict=True) if not unusable]
     used = good or list(parts)
     measured = [estimates_of(part.facts, part.summary) for part in used]
@@ -142,12 +147,17 @@ def _point(configuration: Configuration, parts: Sequence[_Part]) -> Point:
     reports = [cached_reports(part.facts) for part in used]
     tokens = [part.summary.tokens for part in used if part.summary.tokens is not None]
     unusable = () if good else tuple(dict.fromkeys(reason for each in reasons for reason in each))
+    no_speeds = _BETWEEN_PIECES if TOGETHER in unusable else ()
     return Point(
         configuration=configuration,
         load=_load_text(parts[0]),
         offered=_offered(parts[0].facts),
         runs=tuple(part.wave for part in used),
-        speeds={speed: _speed(time) for speed, name in _OF_SPEEDS.items() if (time := known.get(name)) is not None},
+        speeds={
+            speed: _speed(time)
+            for speed, name in _OF_SPEEDS.items()
+            if speed not in no_speeds and (time := known.get(name)) is not None
+        },
         rates={kind: _quantity(rate) for kind in KINDS if (rate := known.get(kind)) is not None},
         tokens_in=_mean(each.tokens_in_per_request for each in tokens),
         tokens_out=_mean(each.tokens_out_per_request for each in tokens),
@@ -156,8 +166,11 @@ def _point(configuration: Configuration, parts: Sequence[_Part]) -> Point:
     )
 
 
-def unusable_because(wave: Wave) -> Iterator[str]:
-    """The words on all for which nobody should choose by a wave: it is no measurement of the endpoint, or not good."""
+def unusable_because(wave: Wave, *, others_report: bool = False) -> Iterator[str]:
+    """The words on all for which nobody should choose by a wave: it is no measurement of the endpoint, or not good.
+
+    ``others_report``: it is compared with waves whose tokens a server reported.
+    """
     word = outcome(wave.summary, wave.verdict)
     if word in _BAD:
         yield word
@@ -166,6 +179,9 @@ def unusable_because(wave: Wave) -> Iterator[str]:
     if (side := wave.verdict.limited_by) not in (None, "server"):
         yield limited_words(side)
     yield from ("doubtful answers",) * any(warnings_of(wave))
+    pieces = pieces_of(wave)
+    yield from (TOGETHER,) * pieces.arrive_together
+    yield from (COUNTED,) * (others_report and pieces.are_counted)
 
 
 def warnings_of(wave: Wave) -> Iterator[str]:

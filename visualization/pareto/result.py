@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -12,6 +13,7 @@ from visualization.comparison.conditions import differences
 from visualization.comparison.result import RunResult, run_of
 from visualization.pareto.answer import FORMULAS, NEEDED, answer_of, caveats, sentence
 from visualization.pareto.costs import WHOLE, costs_of
+from visualization.pareto.doubts import pieces_of
 from visualization.pareto.measuring import CACHED
 from visualization.pareto.points import (
     MEDIAN,
@@ -28,10 +30,14 @@ if TYPE_CHECKING:
 
     from inference_benchmarker.wave.wave import Wave
     from visualization.pareto.answer import Answer
+    from visualization.pareto.configurations import End
     from visualization.pareto.costs import PerMillion, Weights
     from visualization.pareto.points import Configuration, Point
 
+UNRECORDED = "requests were not recorded (--records none)"
 _LENGTHS_APART = 0.05
+_NO_STREAM = "no successful request streamed two pieces or more"
+_TOO_LOW = "a piece may have several tokens, and then all speeds and rates of tokens are too low"
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,25 +126,30 @@ def pareto_of(
     *,
     remarks: Sequence[str] = (),
     gpus_given: bool = True,
+    ends: Sequence[End] = (),
 ) -> Pareto:
-    """Measure every point and answer by each speed and each kind of tokens; ``remarks``: what else is to be said."""
-    points = tuple(point for each in configurations for point in points_of(each))
+    """Measure every point and answer by each speed and each kind of tokens; ``remarks``: what else is to be said.
+
+    ``ends``: of experiments that the waves are of.
+    """
+    waves = [wave for each in configurations for wave in each.waves]
+    reports = any(pieces_of(wave).are_reported and not any(unusable_because(wave)) for wave in waves)
+    points = tuple(point for each in configurations for point in points_of(each, others_report=reports))
     costs = tuple(costs_of(point, weights, per_million) for point in points)
     answers = tuple(answer_of(points, speed, throughput) for throughput in THROUGHPUTS for speed in FORMULAS)
-    waves = [wave for each in configurations for wave in each.waves]
     first = next(each for each in answers if each.speed == MEDIAN)
     said = [*caveats(first), *_remarks(configurations, points, weights), *([] if gpus_given else [_GPUS]), *remarks]
     warned = [f"{name}: {clause}." for name, clause in _warnings(configurations)]
     result = ParetoResult(
         schema_version=SCHEMA_VERSION,
-        headline=" ".join([sentence(first, points), *_unusable(waves), *warned]),
+        headline=" ".join([*(end.text for end in ends), sentence(first, points), *_unusable(waves, reports), *warned]),
         speeds=FORMULAS,
         configurations=[_configuration(each) for each in configurations],
         points=[_point(point, cost) for point, cost in zip(points, costs, strict=True)],
         answers=[_answer(each, points) for each in answers if each.curves],
         weights=None if weights is None else weights.text,
         remarks=[each.removesuffix(".") for each in said],
-        exit_code=worst_exit_code(OK, *(wave.verdict.exit_code for wave in waves)),
+        exit_code=worst_exit_code(OK, *(wave.verdict.exit_code for wave in waves), *(end.exit_code for end in ends)),
     )
     return Pareto(points, costs, answers, result)
 
@@ -146,9 +157,9 @@ def pareto_of(
 _GPUS = "Each run counts as one GPU, since --gpus was not given"
 
 
-def _unusable(waves: Sequence[Wave]) -> Iterator[str]:
+def _unusable(waves: Sequence[Wave], others_report: bool) -> Iterator[str]:
     """The runs that nobody should choose by, and why; their points are marked."""
-    found = [reasons for wave in waves if (reasons := list(unusable_because(wave)))]
+    found = [reasons for wave in waves if (reasons := list(unusable_because(wave, others_report=others_report)))]
     if found:
         why = ", ".join(dict.fromkeys(reason for each in found for reason in each))
         verb = "is" if len(found) == 1 else "are"
@@ -171,13 +182,35 @@ def _remarks(
     yield from _lengths(configurations, points)
     if left_out := sum(map(has_no_point, waves)):
         yield f"{pluralize(left_out, 'run has', 'runs have')} no point, since their load changes all the time"
-    if mute := sum(not point.speeds for point in points):
-        which = pluralize(mute, "point has", "points have")
-        yield f"{which} no speed: no successful request streamed two pieces or more, or requests were not recorded"
+    yield from _mute(points)
+    yield from _pieces(configurations, points)
     if bare := sum(speed.low is None for point in points if (speed := point.speeds.get(MEDIAN)) is not None):
         yield f"{pluralize(bare, 'point has', 'points have')} no interval of the median speed: {NEEDED}"
     if any(point.configuration.hour is not None for point in points):
         yield from _money(points, weights)
+
+
+def _mute(points: Sequence[Point]) -> Iterator[str]:
+    """The points that have no speed, by the cause."""
+    causes = Counter(
+        UNRECORDED if all(wave.counts is not None for wave in point.runs) else _NO_STREAM
+        for point in points
+        if not point.speeds
+    )
+    for cause, number in causes.items():
+        yield f"{pluralize(number, 'point has', 'points have')} no speed: {cause}"
+
+
+def _pieces(configurations: Sequence[Configuration], points: Sequence[Point]) -> Iterator[str]:
+    """The configurations of which usable points count pieces: of no other point tokens were reported then."""
+    used = {id(wave) for point in points if not point.unusable for wave in point.runs}
+    names = [
+        each.name
+        for each in configurations
+        if any(pieces_of(wave).are_counted for wave in each.waves if id(wave) in used)
+    ]
+    if names:
+        yield f"The tokens of {' and '.join(names)} are counted pieces, as the server reported no usage: {_TOO_LOW}"
 
 
 def _lengths(configurations: Sequence[Configuration], points: Sequence[Point]) -> Iterator[str]:
@@ -204,6 +237,8 @@ def _money(points: Sequence[Point], weights: Weights | None) -> Iterator[str]:
     else:
         yield f"The cost is divided among input, cached and output tokens as {weights.text} for a token"
     priced = list({p.configuration.name: p.configuration for p in points if p.configuration.hour is not None}.values())
+    free = dict.fromkeys(point.configuration.name for point in points if point.configuration.hour is None)
+    yield from (f"{name} has no cost: no price was given for it" for name in free)
     texts = (f"{each.name} {each.hour:g} {each.currency} per hour ({each.origin})" for each in priced)
     yield f"Cost at the lower end of each interval; {'; '.join(texts)}"
     mute = [each.name for each in priced if not _cached(each, points)[0]]

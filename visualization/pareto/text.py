@@ -24,7 +24,7 @@ _TITLE = "PARETO – InferenceBenchmarker"
 _WIDTH = 80
 _NOTHING = "-"
 ON, OFF, DOUBTFUL = "✓", "·", "✗"
-MARKS = f"{ON} on the frontier; {OFF} another point is better both ways; {DOUBTFUL} not usable"
+MARKS = f"{ON} on the frontier; {OFF} another point is better both ways; {DOUBTFUL} not usable; {_NOTHING} no speed"
 
 
 def to_text(pareto: Pareto, width: int | None = None) -> str:
@@ -82,7 +82,11 @@ def money(cost: float | None, point: Point) -> str:
 
 def mark(point: Point, *, is_on: bool) -> str:
     """The sign of a point."""
-    return DOUBTFUL if point.unusable else ON if is_on else OFF
+    if point.unusable:
+        return DOUBTFUL
+    if MEDIAN not in point.speeds or OUTPUT not in point.rates:
+        return _NOTHING
+    return ON if is_on else OFF
 
 
 def _below(pareto: Pareto) -> Iterator[str]:

@@ -40,7 +40,7 @@ folder of such folders, or the folder of an `ab`. A steady stage of --stages is 
 """
 _EPILOG = """\
 exit codes: 0 every run is VALID and met its limits; 1 a run missed a limit or was aborted; 2 bad input; 3 a run is
-INVALID; 130 a run was interrupted
+INVALID; 130 a run was interrupted. That of an `ab` counts like that of a run
 """
 
 
@@ -53,17 +53,21 @@ def run(arguments: list[str]) -> int:
     asked = asked_of(options, problems)
     give_back_large_blocks()
     from server_capacity.results.types.price import per_million
+    from visualization.pareto.configurations import ends_of
     from visualization.pareto.result import pareto_of
 
-    configurations = _configurations([Path(text) for text in options["runs"]], asked)
+    paths = [Path(text) for text in options["runs"]]
+    configurations = _configurations(paths, asked)
     found = pareto_of(
-        configurations, per_million, asked.weights, remarks=asked.prices.remarks, gpus_given=bool(asked.gpus)
+        configurations,
+        per_million,
+        asked.weights,
+        remarks=asked.prices.remarks,
+        gpus_given=bool(asked.gpus),
+        ends=list(ends_of(paths)),
     )
     if not any(point.speeds for point in found.points) and found.result.exit_code == OK:
-        raise BenchmarkError(
-            "No request streamed its answer in several pieces, so no user has a speed.",
-            "Give waves to a language model that streams (see docs/tutorials/llm.md).",
-        )
+        raise _no_speed(configurations)
     folder = _save(found, asked.output_dir)
     if asked.as_json:
         print_json(found.result)
@@ -72,6 +76,20 @@ def run(arguments: list[str]) -> int:
     if page := draw_pareto(found, folder, say):
         say(f"Page: {page}")
     return found.result.exit_code
+
+
+def _no_speed(configurations: list[Configuration]) -> BenchmarkError:
+    """Why no point has a speed."""
+    from visualization.pareto.result import UNRECORDED
+
+    unrecorded = [wave.counts is not None for each in configurations for wave in each.waves]
+    if all(unrecorded):
+        return BenchmarkError(f"No user has a speed: {UNRECORDED}.", "Send the waves again without this flag.")
+    some = f" Of {sum(unrecorded)} of {len(unrecorded)} runs {UNRECORDED}." if any(unrecorded) else ""
+    return BenchmarkError(
+        f"No request streamed its answer in several pieces, so no user has a speed.{some}",
+        "Give waves to a language model that streams (see docs/tutorials/llm.md).",
+    )
 
 
 def _configurations(paths: list[Path], asked: ParetoRequest) -> list[Configuration]:
@@ -89,14 +107,14 @@ def _configurations(paths: list[Path], asked: ParetoRequest) -> list[Configurati
     found = []
     for name, each in waves.items():
         own = Configuration(name, tuple(without_copies(each)), asked.gpus_of(name))
-        found.append(_priced(own, asked))
+        found.append(_priced(own, asked, list(waves)))
     return found
 
 
-def _priced(configuration: Configuration, asked: ParetoRequest) -> Configuration:
+def _priced(configuration: Configuration, asked: ParetoRequest, names: list[str]) -> Configuration:
     from dataclasses import replace
 
-    known = asked.hour_of(configuration.name)
+    known = asked.hour_of(configuration.name, names)
     if known is None:
         return configuration
     price, number = known

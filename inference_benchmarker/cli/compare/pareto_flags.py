@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 GPU = "gpu"
 _MOST = 1_000_000
+_SAGEMAKER = "ml."
 Named = tuple[str, Any]
 """The name of a run, empty for all, and its value."""
 
@@ -124,21 +125,20 @@ class ParetoRequest:
             yield from (
                 f"{flag} {name}={given[name]}: no run is called {name}. They are called {known}." for name in strangers
             )
-        used = {self._kind(name) for name in names}
-        if len(self.prices.given_types) > 1 or self.instance_types:
-            unused = (kind for kind in self.prices.given_types if kind not in used)
-            yield from (
-                f"--price {kind}: no run is of it. It must be gpu, one of {known}, or named by --instance-type."
-                for kind in unused
-            )
+        used = {self._kind(name, names) for name in names}
+        unused = (kind for kind in self.prices.given_types if kind not in used)
+        yield from (
+            f"--price {kind}: no run is of it. It must be gpu, one of {known}, or named by --instance-type."
+            for kind in unused
+        )
 
     def gpus_of(self, name: str) -> int:
         """The GPUs of a run."""
         return self.gpus.get(name, self.gpus.get("", 1))
 
-    def hour_of(self, name: str) -> tuple[Price, int] | None:
-        """The price of what served a run, and how many of these; None where nobody says one."""
-        kind = self._kind(name)
+    def hour_of(self, name: str, names: Collection[str]) -> tuple[Price, int] | None:
+        """The price of what served a run, one of these names, and how many; None where nobody says one."""
+        kind = self._kind(name, names)
         price = None if kind is None else self.prices.of(kind, None)
         if price is None:
             return None
@@ -146,16 +146,21 @@ class ParetoRequest:
             return price, 1
         return price, self.gpus_of(name) if kind == GPU else self.instances.get(name, self.instances.get("", 1))
 
-    def _kind(self, name: str) -> str | None:
-        """The thing that has the price of a run: the run, its type, a GPU, or the only one that has a price."""
-        given = self.prices.given_types
-        if name in given:
+    def _kind(self, name: str, names: Collection[str]) -> str | None:
+        """The thing that has the price of a run: the run, its type, a GPU, or the only type that has a price.
+
+        The price of a run is that of no other run. A word is a type if SageMaker calls types so, or if the number of
+        instances is given; else a run's name that is misspelt would be a price of all of them.
+        """
+        if name in self.prices.given_types:
             return name
+        given = [kind for kind in self.prices.given_types if kind not in names]
         if (kind := self.instance_types.get(name, self.instance_types.get(""))) is not None:
             return kind
         if GPU in given:
             return GPU
-        return given[0] if len(given) == 1 else None
+        types = [kind for kind in given if self.instances or kind.startswith(_SAGEMAKER)]
+        return types[0] if len(types) == 1 else None
 
 
 def asked_of(options: dict[str, Any], problems: list[str]) -> ParetoRequest:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pyarrow.parquet as pq
@@ -15,8 +16,10 @@ from inference_benchmarker.cli.compare.pareto_flags import asked_of
 from inference_benchmarker.plan.slo import Slo
 from inference_benchmarker.wave.wave import Wave
 from tests.case import case
+from tests.counted import unrecorded
 from tests.mentions import mentions
-from tests.waves import MS, drawn, observe, open_plan, stored, streamed, wave
+from tests.waves import MS, chat, drawn, observe, open_plan, stored, streamed, wave
+from visualization.comparison.ab import Experiment
 from visualization.pareto.configurations import configurations_of
 
 if TYPE_CHECKING:
@@ -112,7 +115,7 @@ def asked(*flags: str) -> ParetoRequest:
 
 def hours(asked_for: ParetoRequest, *names: str) -> Iterator[float | None]:
     for name in names:
-        known = asked_for.hour_of(name)
+        known = asked_for.hour_of(name, names)
         yield None if known is None else known[0].per_hour * known[1]
 
 
@@ -122,7 +125,11 @@ PRICES: dict[tuple[str, ...], list[float | None]] = {
     ("--price", "gpu=2", "--gpus", "4"): [8, 8],
     ("--price", "gpu=2", "--gpus", "4", "--gpus", "b=1"): [8, 2],
     ("--price", "a=10", "--price", "gpu=2", "--gpus", "4"): [10, 8],
-    ("--price", "p5=90", "--gpus", "8"): [90, 90],
+    ("--price", "a=10"): [10, None],
+    ("--price", "a=10", "--price", "b=4"): [10, 4],
+    ("--price", "a=10", "--price", "ml.p5.4xlarge=90"): [10, 90],
+    ("--price", "ml.p5.4xlarge=90", "--gpus", "8"): [90, 90],
+    ("--price", "p5=90", "--instance-type", "p5", "--gpus", "8"): [90, 90],
     ("--price", "p5=90", "--instances", "b=2"): [90, 180],
     ("--price", "p5=90", "--price", "g6=5", "--instance-type", "a=p5", "--instance-type", "g6"): [90, 5],
 }
@@ -143,6 +150,8 @@ WRONG = {
     ("a", "--gpus", "1", "--gpus", "2"): "given twice",
     ("a", "--price", "x"): "--price must be TYPE=USD",
     ("a", "--price", "x=1", "--price", "y=2"): "no run is of it",
+    ("a", "b", "--price", "bb=10"): "--price bb: no run is of it. It must be gpu, one of a, b,",
+    ("a", "b", "--price", "a=10", "--price", "bb=10"): "--price bb: no run is of it",
     ("a", "--instances", "b=1"): "no run is called b",
     ("a", "--instance-type", "a="): "--instance-type must be a type",
     ("a", "--token-weights", "1:2"): "INPUT:CACHED:OUTPUT",
@@ -184,6 +193,91 @@ def test_a_run_that_missed_its_limit_is_marked_everywhere(tmp_path: Path, capsys
     assert [each["unusable"] for each in found["points"]] == [[], ["LIMIT MISSED"]]
     assert mentions((folder / "pareto.csv").read_text(), "LIMIT MISSED")
     assert mentions((folder / "pareto.html").read_text(), "✗ LIMIT MISSED")
+
+
+def of_ab(folder: Path, *sent: tuple[str, int, dict[str, Any], bool], **ended: Any) -> Path:
+    """The folder of an ``ab``: a wave of each side, rate and fields, and whether it counts there."""
+    experiment = Experiment(folder, {"A": "old.py", "B": "new.py"}, repeats=2, seed=1, **ended)
+    folder.mkdir()
+    for number, (side, rate, fields, counts) in enumerate(sent):
+        made = Wave.load(stored(replace(chat(rate, seed=number), **fields), folder / side).path)
+        experiment.add(side, number, made, counts=counts)
+    compared = None if experiment.missing else experiment.compare(experiment.read())
+    code = experiment.cut_code if compared is None else compared.exit_code
+    experiment.save(compared, code)
+    return folder
+
+
+CUT, LOST = {"interrupted": True}, {"lost_workers": (0,)}
+GOOD: dict[str, Any] = {}
+ENDS: dict[str, tuple[list[tuple[str, int, dict[str, Any], bool]], dict[str, Any], int, tuple[str, ...]]] = {
+    "before B's first wave": (
+        [("A", 2, GOOD, True)],
+        CUT,
+        130,
+        ("x_ab: INTERRUPTED (1 of 4 waves counted); B has no wave.", "A: "),
+    ),
+    "in B's first wave": (
+        [("A", 2, GOOD, True), ("B", 2, CUT, False)],
+        CUT,
+        130,
+        (
+            "x_ab: INTERRUPTED (1 of 4 waves counted).",
+            "1 of 2 runs is not usable: interrupted",
+            "✗ B, 2/s: interrupted",
+        ),
+    ),
+    "in the fourth wave": (
+        [("A", 2, GOOD, True), ("B", 2, GOOD, True), ("A", 2, GOOD, True), ("B", 2, CUT, False)],
+        CUT,
+        130,
+        ("x_ab: INTERRUPTED (3 of 4 waves counted).", "1 of 4 runs is not usable: interrupted"),
+    ),
+    "no wave is VALID": (
+        [("A", 2, LOST, False), ("B", 2, LOST, False)],
+        {"given_up": "three waves were INVALID"},
+        3,
+        ("x_ab: INVALID (three waves were INVALID; 0 of 4 waves counted).", "No point is usable", "✗ A, 2/s: INVALID"),
+    ),
+    "as planned": (
+        [("A", 2, GOOD, True), ("B", 2, GOOD, True), ("A", 2, GOOD, True), ("B", 2, GOOD, True)],
+        {},
+        0,
+        ("is better",),
+    ),
+    "a limit of the comparison": (
+        [("A", 2, GOOD, True), ("B", 2, GOOD, True), ("A", 2, GOOD, True), ("B", 2, GOOD, True)],
+        {"limits": ("success=0%",), "strict": True},
+        1,
+        ("x_ab: FAILED (by its comparison).",),
+    ),
+}
+
+
+def test_an_ab_has_its_waves_that_do_not_count_its_end_and_its_exit_code(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for place, (end, (sent, ended, code, said)) in enumerate(ENDS.items()):
+        with case(end):
+            (tmp_path / str(place)).mkdir()
+            folder = of_ab(tmp_path / str(place) / "x_ab", *sent, **ended)
+            out, _ = pareto(capsys, folder, "--output-dir", tmp_path / "out", code=code)
+            assert mentions(" ".join(out.split()), *said)
+            assert out.startswith("x_ab: ") == bool(code), "the end comes first"
+
+
+def test_an_ab_without_any_wave_is_a_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = of_ab(tmp_path / "x_ab", interrupted=True)
+    out, err = pareto(capsys, folder, "--output-dir", tmp_path / "out", code=2)
+    assert out == ""
+    assert mentions(err, "no run", "x_ab: INTERRUPTED (0 of 4 waves counted)")
+
+
+def test_runs_without_records_are_refused_as_such(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run = stored(unrecorded(), tmp_path / "runs").path
+    _, err = pareto(capsys, run, "--output-dir", tmp_path / "out", code=2)
+    assert mentions(err, "requests were not recorded (--records none)")
+    assert not mentions(err, "streamed")
 
 
 @pytest.mark.process

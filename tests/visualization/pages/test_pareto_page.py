@@ -9,6 +9,7 @@ import pytest
 
 from server_capacity.results.types.price import per_million
 from tests.browser import CHROMIUM, tab
+from tests.counted import unrecorded
 from tests.mentions import mentions
 from tests.waves import chat
 from visualization.figures.figures import Curves
@@ -50,6 +51,14 @@ def test_each_point_is_drawn_once_as_what_it_is(found: Pareto) -> None:
     assert lines["faint"].texts == ("2/s",)
     xs = [x for x, _ in lines["chosen"].points]
     assert xs == sorted(xs)
+
+
+def test_a_point_without_a_speed_is_not_among_the_usable_ones() -> None:
+    found = pareto_of([Configuration("A", (chat(), unrecorded()))], per_million)
+    (card,) = pareto_figures(found).runs
+    assert card.verdict == "1 of 2 points usable"
+    (table,) = next(each for each in pareto_figures(found).sections if each.key == "points").tables
+    assert [row.cells[1] for row in table.rows] == ["✓", "-"]
 
 
 def test_a_cross_has_the_ends_of_both_intervals(found: Pareto) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+import pyarrow as pa
 import pytest
 
 from inference_benchmarker.facts.client_use import Answers, WorkerUse
@@ -12,12 +14,14 @@ from inference_benchmarker.plan.load import Bounds, OpenLoop
 from inference_benchmarker.plan.server_limit import ServerLimit
 from inference_benchmarker.plan.slo import Slo
 from inference_benchmarker.plan.stage import Stage
+from inference_benchmarker.words.units import NS
 from server_capacity.results.types.price import per_million
 from tests.case import case
+from tests.counted import unrecorded
 from tests.mentions import mentions
 from tests.waves import chat
 from visualization.pareto.costs import Weights, costs_of
-from visualization.pareto.points import MEDIAN, P90, Configuration, Point, Quantity, points_of, unusable_because
+from visualization.pareto.points import ITL, MEDIAN, P90, Configuration, Point, Quantity, points_of, unusable_because
 from visualization.pareto.result import pareto_of
 from visualization.pareto.text import COLUMNS, to_csv, to_text
 
@@ -151,6 +155,79 @@ def test_runs_of_other_prompts_or_models_are_remarked_on() -> None:
     assert mentions(remarks(Configuration("A", (one,)), Configuration("B", (other,))), "measured differently", "MODEL")
     of_two_loads = remarks(Configuration("A", (one,)), Configuration("B", (chat(4),)))
     assert not mentions(of_two_loads, "measured differently")
+
+
+def test_a_configuration_without_a_price_is_named() -> None:
+    found = remarks(Configuration("A", (chat(),), 1, 2.0, "USD", "given"), Configuration("B", (chat(),)))
+    assert mentions(found, "B has no cost: no price was given for it")
+    assert not mentions(found, "A has no cost")
+
+
+def in_pieces(rate: int = 2, size: int = 80, share: float = 1.0, **more: Any) -> Wave:
+    """Streams of so many requests, of which this share has no usage: pieces of several tokens count as one."""
+    reported = pa.array([None if place < share * size else 44 for place in range(size)], pa.int64())
+    return chat(rate, seconds=size // rate, tokens_out=reported, **more)
+
+
+def test_counted_pieces_are_not_compared_with_reported_tokens() -> None:
+    found = pareto_of([Configuration("A", (chat(),)), Configuration("B", (in_pieces(),))], per_million)
+    assert [each.unusable for each in found.result.points] == [[], ["tokens are counted pieces"]]
+    assert all(1 not in answer.frontier for answer in found.answers)
+    assert mentions(found.result.headline, "A: ", "1 of 2 runs is not usable: tokens are counted pieces")
+    assert mentions(to_text(found), "✗ B, 2/s: tokens are counted pieces")
+    assert mentions(to_csv(found), "tokens are counted pieces")
+
+
+def test_of_repetitions_those_count_whose_tokens_are_reported() -> None:
+    found = pareto_of([Configuration("A", (chat(), in_pieces(gap_ms=40)))], per_million)
+    assert found.result.points[0].unusable == []
+    assert found.points[0].speeds[MEDIAN].value == pytest.approx(50, rel=0.02)
+
+
+def test_where_all_tokens_are_counted_pieces_a_remark_says_so() -> None:
+    configurations = [Configuration("A", (in_pieces(),)), Configuration("B", (in_pieces(),))]
+    found = pareto_of(configurations, per_million).result
+    assert [each.unusable for each in found.points] == [[], []]
+    assert sum("The tokens of A and B are counted pieces" in each for each in found.remarks) == 1
+    invalid = replace(chat(), lost_workers=(0,))
+    found = pareto_of([Configuration("A", (invalid,)), Configuration("B", (in_pieces(),))], per_million).result
+    assert found.points[1].unusable == [], "nothing usable has reported tokens"
+    assert mentions(found.remarks, "The tokens of B are counted pieces")
+
+
+def test_a_few_requests_without_usage_are_no_matter() -> None:
+    few = Configuration("B", (in_pieces(share=0.05),))
+    assert pareto_of([Configuration("A", (chat(),)), few], per_million).result.points[1].unusable == []
+    several = replace(few, waves=(in_pieces(share=0.1),))
+    assert pareto_of([Configuration("A", (chat(),)), several], per_million).result.points[1].unusable != []
+
+
+def test_pieces_that_arrive_together_are_no_speed_of_a_user() -> None:
+    buffered = chat(gap_ms=0.007)
+    found = pareto_of([Configuration("A", (chat(),)), Configuration("B", (buffered,))], per_million)
+    assert found.result.points[1].unusable == ["pieces arrive together"]
+    assert not {MEDIAN, P90, ITL} & {*found.points[1].speeds}
+    assert mentions(found.result.headline, "A: ", "1 of 2 runs is not usable: pieces arrive together")
+    assert mentions(to_text(found), "✗ B, 2/s: pieces arrive together")
+
+
+def test_answers_after_a_long_wait_and_fast_ones_have_a_speed() -> None:
+    """A long prompt, or a queue: the pieces come in a small part of the latency, but one after another."""
+    first = np.arange(80) * NS // 2 + 20 * NS
+    waited: dict[str, Any] = {"first_token": first, "last_token": first + NS // 5, "done": first + NS // 5}
+    for name, made in {"waited": chat(**waited), "fast": chat(gap_ms=0.9)}.items():
+        with case(name):
+            assert [*unusable_because(made)] == []
+
+
+def test_a_point_without_a_speed_is_not_called_dominated() -> None:
+    found = pareto_of([Configuration("A", (chat(), unrecorded()))], per_million)
+    text = to_text(found)
+    assert mentions(text, "- A, 10/s")
+    assert mentions(text, "not usable; - no")
+    assert "· A, 10/s" not in text
+    assert mentions(found.result.remarks, "1 point has no speed: requests were not recorded (--records none)")
+    assert not mentions(found.result.remarks, "two pieces")
 
 
 def test_longer_answers_are_remarked_on() -> None:
