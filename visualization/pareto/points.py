@@ -15,7 +15,6 @@ from inference_benchmarker.verdict.client.evidence import Evidence
 from visualization.comparison.conditions import load_of
 from visualization.comparison.intervals import interval
 from visualization.comparison.repeats import over_side
-from visualization.pareto.doubts import COUNTED, TOGETHER, pieces_of
 from visualization.pareto.measuring import (
     CACHED,
     GAP,
@@ -28,6 +27,7 @@ from visualization.pareto.measuring import (
     cached_reports,
     estimates_of,
 )
+from visualization.pareto.pieces import COUNTED, TOGETHER, pieces_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -13,8 +13,8 @@ from visualization.comparison.conditions import differences
 from visualization.comparison.result import RunResult, run_of
 from visualization.pareto.answer import FORMULAS, NEEDED, answer_of, caveats, sentence
 from visualization.pareto.costs import WHOLE, costs_of
-from visualization.pareto.doubts import pieces_of
 from visualization.pareto.measuring import CACHED
+from visualization.pareto.pieces import pieces_of
 from visualization.pareto.points import (
     MEDIAN,
     THROUGHPUTS,
