@@ -10,6 +10,9 @@ from inference_benchmarker.errors import BenchmarkError
 from server_capacity.experiments.measurements.client_limit import late_alone, spoilt
 from server_capacity.experiments.measurements.confirmed import Confirmed, Judgement
 from server_capacity.experiments.measurements.counting import count_stages
+from server_capacity.search.answer import Answer
+from server_capacity.search.blocks import UsersBlock
+from server_capacity.search.low_rate_check import breaking
 from server_capacity.search.user_limits import judge_user
 from server_capacity.search.users import amount_text, counts_text
 
@@ -21,7 +24,6 @@ if TYPE_CHECKING:
     from server_capacity.experiments.measurements.counting import Counted
     from server_capacity.experiments.measurements.evidence import SearchEvidence
     from server_capacity.experiments.measurements.question import Question
-    from server_capacity.search.answer import Answer
     from server_capacity.search.limits import Limit
 
 
@@ -95,26 +97,34 @@ def unless_refuted(answer: Answer, confirmed: Sequence[Confirmed]) -> Answer:
 
 
 def unless_over(question: Question, answer: Answer, confirmed: Sequence[Confirmed]) -> Answer:
-    """The answer in users or sessions, unless it is only that nothing was violated, and its wave had too many over.
+    """The answer in users or sessions, unless its wave had too many over a limit that is said to be met everywhere.
 
-    They are too few to fail it, and yet nobody can say that the limit is met.
+    They are too few to fail the wave, and yet nobody can say that the limit is met.
     """
-    if answer.outcome != "at_least" or question.is_of_rates or not confirmed or confirmed[-1].spoilt:
+    if answer.outcome not in ("found", "at_least") or question.is_of_rates or not confirmed or confirmed[-1].spoilt:
         return answer
-    stage = confirmed[-1].stage
+    stage, rates = confirmed[-1].stage, {each.limit: each.rate for each in answer.estimates}
     for place, limit in enumerate(question.limits):
         of, over = totals(stage, place)
-        if over > limit.allowed * of:
+        if rates.get(limit.expression) is None and _is_over(answer, limit, stage.stretch.rate, of, over):
             where = f"{amount_text(stage.stretch.rate)}{question.unit}"
-            reason = counts_text(where, of, over, limit.expression, limit.allowed)
-            estimates = tuple(
-                replace(each, kept_everywhere=each.kept_everywhere and each.limit != limit.expression)
-                for each in answer.estimates
-            )
-            return replace(
-                answer, outcome="cannot_tell", at_least=None, limit=limit.expression, reason=reason, estimates=estimates
-            )
+            return _undecided(answer, limit, counts_text(where, of, over, limit.expression, limit.allowed))
     return answer
+
+
+def _is_over(answer: Answer, limit: Limit, rate: float, of: int, over: int) -> bool:
+    """Where another limit gives the answer, chance must not explain them."""
+    if answer.outcome == "found":
+        return breaking([UsersBlock(rate, of, over)], limit.allowed)
+    return over > limit.allowed * of
+
+
+def _undecided(answer: Answer, limit: Limit, reason: str) -> Answer:
+    estimates = tuple(
+        replace(each, kept_everywhere=each.kept_everywhere and each.limit != limit.expression)
+        for each in answer.estimates
+    )
+    return Answer("cannot_tell", limit=limit.expression, reason=reason, estimates=estimates)
 
 
 def _failed(confirmed: Sequence[Confirmed]) -> list[Confirmed]:

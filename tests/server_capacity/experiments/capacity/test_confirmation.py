@@ -154,3 +154,16 @@ def test_a_wave_with_too_many_over_meets_no_limit_in_users() -> None:
         assert found.reason in ("", "at 6 users, 25 of 246 (10.2%) were over the limit of success>=0.95, and 5% may be")
         assert found.estimates[0].kept_everywhere == (outcome == "at_least")
     assert unless_over(asked, most, []) == most
+
+
+def test_a_limit_beside_the_one_that_was_found_is_met_in_its_wave_or_there_is_no_answer() -> None:
+    limits, interval = limits_of([Slo.parse("p99<100ms")], 0.95), Interval(6.0, 8.0)
+    estimates = (Estimate("p99<100ms", 7.0, interval), Estimate("success>=0.95"))
+    known = Answer("found", 7.0, interval, "p99<100ms", estimates=estimates)
+    asked = Question(open_plan(), limits, Settings(), 1, in_users=True)
+    for slow, failed, outcome in ((5, 25, "cannot_tell"), (5, 14, "found"), (0, 0, "found")):
+        counts = (Count(246, slow), Count(246, failed))
+        stretch = Stretch(0, 6.0, 0.0, 10.0, (Slice(0.0, 10.0, 246, 246, counts),), "confirm")
+        facts: Any = SimpleNamespace(server_metrics=None)
+        found = unless_over(asked, known, [Confirmed(facts, Counted(stretch, 0, None), ("cannot_tell",) * 2)])
+        assert (found.outcome, found.limit) == (outcome, "p99<100ms" if outcome == "found" else "success>=0.95")
