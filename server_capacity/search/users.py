@@ -168,6 +168,17 @@ class UserBracket:
         over = next((some for some in (below, highest) if self._is_over(some)), None)
         return "" if over is None else self._text(over, unit)
 
+    def against_violation(self, unit: str) -> str:
+        """The counts that speak against clearly breaking it, in words: from there on, they do not in all.
+
+        Only where nothing was fitted: near a crossing, most of what was counted breaks it hardly.
+        """
+        above = [point for point in self.points if self.broken is not None and point.users >= self.broken]
+        of, over = totals(above)
+        if self.crossing is not None or over > min(0.8, CLEARLY_TIMES * self.allowed) * of or not of:
+            return ""
+        return counts_text(f"{amount_text(above[0].users)} {unit} and above", of, over, self.name, self.allowed)
+
     def _is_over(self, points: Sequence[UsersBlock]) -> bool:
         of, over = totals(points)
         return over > self.allowed * of
@@ -254,7 +265,8 @@ def unless_undecided(answer: Answer, found: Sequence[UserBracket], unit: str) ->
     """The answer, unless a limit had more over than may be at fewer users too, where it should be met."""
     for bracket, estimate in zip(found, answer.estimates, strict=True):
         low = math.inf if estimate.interval is None else estimate.interval.low
-        if reason := bracket.against(min(answer.rate or 0.0, low), unit):
+        chance = bracket.against_violation(unit) if bracket.name == answer.limit else ""
+        if reason := bracket.against(min(answer.rate or 0.0, low), unit) or chance:
             estimates = tuple(
                 replace(each, rate=None, interval=None) if each is estimate else each for each in answer.estimates
             )

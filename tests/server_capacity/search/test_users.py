@@ -151,3 +151,13 @@ def test_requests_that_all_failed_in_a_stretch_too_short_to_settle_count() -> No
     found = answer_in_users([SUCCESS], Settings(), [stretch(1, lambda _: 100, seconds=1)], 0.0)
     assert (found.outcome, found.limit) == ("not_kept", "success>=0.95")
     assert not answer_in_users([SUCCESS], Settings(), [], 0.0).estimates[0].kept_everywhere
+
+
+def test_a_violation_that_more_users_do_not_repeat_is_chance() -> None:
+    """Of the first stretch by chance none failed, of the second clearly too many; of all others every tenth."""
+    few = [failing(users, share, number) for number, (users, share) in enumerate(((2, 0.0), (8, 0.2)))]
+    seen = [*few, *(failing(users, 0.1, users) for users in (16, 32, 64))]
+    found = answer_in_users([LIMIT, SUCCESS], Settings(), seen, 0.0)
+    assert (found.outcome, found.limit, found.rate) == ("cannot_tell", "success>=0.95", None)
+    assert found.reason.startswith("at 8 users and above, ")
+    assert answer_in_users([LIMIT, SUCCESS], Settings(), few, 0.0).outcome == "found"

@@ -22,7 +22,7 @@ from inference_benchmarker.words.units import NS
 from server_capacity.experiments.capacity.pilot import CapacityPilot
 from server_capacity.experiments.measurements.counting import Counted
 from server_capacity.experiments.measurements.live_counts import UserWatch
-from server_capacity.experiments.measurements.question import Question
+from server_capacity.experiments.measurements.question import Question, SessionShape
 from server_capacity.search.limits import limits_of, user_limits_of
 from server_capacity.search.settings import Settings
 from server_capacity.search.stretch import Stretch
@@ -136,6 +136,21 @@ def test_a_search_whose_answers_lack_what_is_limited_ends() -> None:
         world.run(CapacityPilot(cast("Search", Scripted([])), question, world.rate), 3)
 
         assert [order for _, order in world.orders] == ([End()] if ends else [])
+
+
+def test_a_bare_percentile_in_users_is_of_a_time_that_a_closed_loop_reports() -> None:
+    """With sessions in users it was of response time, and the search ended at its hundredth answer."""
+    for bare, ends in (("latency", False), ("response_time", True)):
+        world = World(ledger=Ledger(ok=100))
+        limits = limits_of([Slo.parse("p99<100ms")], 0.95, bare, of_sessions=True)
+        question = Question(
+            open_plan(), limits, Settings(time_s=60.0), 1, in_users=True, sessions=SessionShape(1.0, 3.0)
+        )
+        times = Histogram.of([20 * MS] * 100).to_json()
+        world.feed.merge([{"s": 0, "n": 0, "sent": 100, "ok": 100, "latency": times}], [])
+
+        pilot = CapacityPilot(cast("Search", Scripted([])), question, world.rate)
+        assert pilot._tells_nothing(cast("Any", world)) is ends
 
 
 def test_a_stretch_that_surely_misses_a_limit_on_a_users_value_is_over_to_the_search() -> None:
