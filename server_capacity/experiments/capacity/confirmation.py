@@ -113,7 +113,7 @@ def unless_over(question: Question, answer: Answer, confirmed: Sequence[Confirme
 
 
 def _is_over(answer: Answer, limit: Limit, rate: float, of: int, over: int) -> bool:
-    """Where another limit gives the answer, chance must not explain them."""
+    """Tells whether too many are over; beside a limit that was found, chance must not explain them."""
     if answer.outcome == "found":
         return breaking([UsersBlock(rate, of, over)], limit.allowed)
     return over > limit.allowed * of
