@@ -26,7 +26,8 @@ Faults, as methods of ``Cluster`` and by HTTP, with what they are given as JSON:
 evict, kill_for_memory, signal_pod (``number``), freeze (``seconds``): of a ``pod`` in a ``namespace``;
 lose_node, find_node (``name``): what happens to its pods' network, and whether it is heard;
 miss_image (``word``): images with it in their name cannot be pulled; an empty one: all can;
-fill_nodes (``cpu``): cores of each node; deny (``verb``, ``resource``), allow: what clients may do;
+fill_nodes (``cpu``): cores of each node; deny (``verb``, ``resource``) and allow (nothing): what
+clients may do;
 cut_streams (``after``, ``times``): the connections of the next ``kubectl exec`` break after so many bytes of output;
 go_away (``seconds``): the API server is not reached, and all connections to it break; rotate_log (``pod``): the log
 begins anew; pass_time (``seconds``): of the deadlines of Jobs, and of the time after their end; mend: no more faults.

@@ -37,7 +37,7 @@ much runs of the same version differ. Without arguments, it compares the last tw
 """
 _EPILOG = """\
 A limit is met if the whole interval is below it, and violated if the change is above
-it and the interval excludes no change.
+it and the interval does not contain zero (no change).
 
 exit codes: 0 no limit is violated; 1 a limit is violated (with --strict: or cannot be decided); 2 bad input;
 3 a run is INVALID

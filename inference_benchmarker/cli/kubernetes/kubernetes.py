@@ -32,8 +32,8 @@ _ABOUT = {
         "Job. It fetches only what no earlier command has fetched. Ctrl-C leaves the wave as it is."
     ),
     "clean": (
-        "Removes a Job, with its pods and its Secret. Without JOB: all that have ended or never began, of those that\n"
-        "`benchmark --kubernetes` and `benchmark manifests` made."
+        "Removes a Job, with its pods and what `benchmark --kubernetes` made for it. Without JOB: all that have ended\n"
+        "or never began, also those of `benchmark manifests`, whose Secret, ConfigMap and Service you delete yourself."
     ),
     "attend": "Serves `benchmark kubernetes fetch`, which starts it in the first pod of a Job with `kubectl exec`.",
 }

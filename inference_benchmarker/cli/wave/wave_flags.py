@@ -223,8 +223,8 @@ WAVE_FLAGS = table_for(
             Flag(
                 "--workers",
                 "W",
-                "worker processes (default {default}; use about one per core); with --hosts, the number that the "
-                "hosts listed without *N share (default: one per core of each)",
+                "worker processes (default {default}; use about one per core); with --hosts, the total for the "
+                "hosts listed without *N (default: one per core of each)",
                 parse_int,
             ),
         ],

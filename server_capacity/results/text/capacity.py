@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 _MAX_ERRORS = 5
 _SURE = 0.0001
-_BY_BURSTS = " (an estimate, since slow requests come in bursts)"
+_BY_BURSTS = " (an estimate that allows for slow requests in bursts)"
 _OUTCOMES = {"holds": "every limit met", "fails": "but a limit was violated", "cannot_tell": "inconclusive"}
 
 

@@ -181,7 +181,7 @@ def test_values_at_the_lower_end_are_of_the_wave_that_reported_them() -> None:
 )
 def test_a_share_that_is_predicted_is_shown_to_a_hundredth_of_a_percent(share: float, text: str) -> None:
     windows = {"seconds": 60.0, "windows": 0, "kept": 0, "share": share, "interval": None}
-    evidence = "(an estimate, since slow requests come in bursts)"
+    evidence = "(an estimate that allows for slow requests in bursts)"
     line = f"At the interval's lower end, {text} of periods of 1 min meet the limit {evidence}."
     text = to_text(searched(windows=windows))
     assert line in " ".join(text.split())
