@@ -55,6 +55,7 @@ OTHER_PROGRAMS_FLAGS = {
     *(
         "--follow",
         "--for",
+        "--ignore-not-found",
         "--from-file",
         "--from-literal",
         "--output",

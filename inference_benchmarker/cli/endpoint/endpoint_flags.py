@@ -18,8 +18,8 @@ ENDPOINT_EPILOG = """\
 The endpoint answers POST requests in the formats of several servers. SageMaker: /invocations,
 /endpoints/NAME/invocations, /endpoints/NAME/invocations-response-stream. OpenAI: /v1/chat/completions,
 /v1/completions, /v1/responses, /v1/embeddings. TEI: /rerank. Jina: /v1/rerank. KServe: /v2/models/NAME/infer,
-/v2/models/NAME/generate_stream. TorchServe: /predictions/NAME. It also answers GET /ping and /metrics. GET /arrivals
-lists every request that it received. POST /stall?seconds=2 makes it pause for 2 seconds.
+/v2/models/NAME/generate_stream. TorchServe: /predictions/NAME. It also answers GET /ping, /metrics and /v1/models.
+GET /arrivals lists every request that it received. POST /stall?seconds=2 makes it pause for 2 seconds.
 
 boto3 can use it in place of AWS, with the environment variables that it prints at its start. It then has these
 services. Bedrock: Converse. Lambda: Invoke. CloudWatch: GetMetricData, PutMetricData, ListMetrics, DescribeAlarms,
@@ -28,8 +28,8 @@ DeleteEndpoint and similar calls for models, endpoint configurations, inference 
 Scaling: scalable targets, target tracking policies, activities. Service Quotas and the price list: calls about the
 instance types in the flags. The metrics for SageMaker show the load that it served, and its errors appear as log lines.
 
-With --llm, it answers only POST /v1/chat/completions and /v1/completions, and each word is a token. GET /metrics has
-vLLM's metrics under vLLM's names, and boto3 can use only CloudWatch and CloudWatch Logs.
+With --llm, the only POST requests that it answers are /v1/chat/completions and /v1/completions, and each word is a
+token. GET /metrics has vLLM's metrics under vLLM's names, and boto3 can use only CloudWatch and CloudWatch Logs.
 """
 PORT, HIGHEST_PORT = 8080, 65535
 

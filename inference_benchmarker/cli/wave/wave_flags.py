@@ -126,8 +126,8 @@ WAVE_FLAGS = table_for(
             Flag(
                 "--cache",
                 "KIND",
-                "state of the server's prefix cache: as-is (default); fresh: each conversation begins with a word that "
-                "is new in each run, so that nothing cached by an earlier run helps; warm: each "
+                "state of the server's prefix cache: as-is (default); fresh: all conversations of a wave begin with "
+                "the same word, a new one in each wave, so that nothing cached by an earlier run helps; warm: each "
                 "shared prefix is sent once before the wave",
                 by_text(_cache),
             ),
