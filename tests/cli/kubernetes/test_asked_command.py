@@ -12,6 +12,7 @@ from inference_benchmarker.cli.capacity.capacity import search_of
 from inference_benchmarker.cli.compare.ab_flags import asked_for
 from inference_benchmarker.cli.kubernetes.ab_in_pods import ab
 from inference_benchmarker.cli.kubernetes.asked_command import search
+from inference_benchmarker.engine.pods.objects import FILES
 from inference_benchmarker.errors import BenchmarkError
 from tests.case import case
 from tests.mentions import mentions
@@ -118,7 +119,7 @@ def test_a_proof_in_pods_has_the_plan_and_the_file_of_its_search(
 
 
 def test_a_search_that_ran_in_pods_is_verified_with_the_file_that_went_there(tmp_path: Path) -> None:
-    wave = open_plan(factories_file=Path("/work/f.py"))
+    wave = open_plan(factories_file=Path(FILES) / "f.py")
     plan = planned(tmp_path / "here", "--target-rps", "100", wave=wave)
     flags = ("--verify", str(plan), "--set", "URL=http://10.0.0.9/")
     assert search_of([*flags, *AS_IN_PODS]).factories_file == Path("f.py")

@@ -20,6 +20,7 @@ from inference_benchmarker.engine.hosts.transport import Lines
 from inference_benchmarker.engine.pods.attendant import Attendant
 from inference_benchmarker.engine.pods.draft import MOST_FILES, Draft, ForeignResultsError
 from inference_benchmarker.engine.pods.follower import DamagedBlockError, Follower
+from inference_benchmarker.engine.pods.objects import FILES
 from inference_benchmarker.engine.pods.terms import BLOCK
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.system.followed import COLUMNS, KEYS, PLACES, SCREEN
@@ -127,8 +128,8 @@ def test_what_a_pod_says_names_the_folders_and_files_here(pod: Pod, tmp_path: Pa
     lines = {
         f"Page: /runs/{RUN}/capacity.html": f"Page: {tmp_path}/home/{RUN}/capacity.html",
         f"Folder: /runs/{RUN}": f"Folder: {tmp_path}/home/{RUN}",
-        "/work/lib/f.py, line 3: it failed": "lib/f.py, line 3: it failed",
-        f"http://host/runs/{RUN}, http://host/work/f.py, /runs/x, /work/x": None,
+        f"{FILES}/lib/f.py, line 3: it failed": "lib/f.py, line 3: it failed",
+        f"http://host/runs/{RUN}, http://host{FILES}/f.py, /runs/x, {FILES}/x": None,
     }
     pod.end(words="".join(f"{line}\n" for line in lines))
     said: list[str] = []
