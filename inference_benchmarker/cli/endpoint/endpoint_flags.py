@@ -26,7 +26,8 @@ services. Bedrock: Converse. Lambda: Invoke. CloudWatch: GetMetricData, PutMetri
 DescribeAlarmHistory. CloudWatch Logs: FilterLogEvents. SageMaker: CreateEndpoint, DescribeEndpoint, ListEndpoints,
 DeleteEndpoint and similar calls for models, endpoint configurations, inference components and tags. Application Auto
 Scaling: scalable targets, target tracking policies, activities. Service Quotas and the price list: calls about the
-instance types in the flags. The metrics for SageMaker show the load that it served, and its errors appear as log lines.
+instance types in the flags. The SageMaker metrics show the load that the endpoint served; its errors appear as log
+lines.
 
 With --llm, the only POST requests that it answers are /v1/chat/completions and /v1/completions, and each word is a
 token. GET /metrics has vLLM's metrics under vLLM's names, and boto3 can use only CloudWatch and CloudWatch Logs.

@@ -157,11 +157,11 @@ class ClientWatch:
         late = _late(lag, limit_s)
         if late < max(LEAST_LATE, LATE_SHARE * lag.count):
             return ""
-        p99 = lag.percentile(99) or 0.0
+        p99 = duration_text(lag.percentile(99) or 0.0)
         hosts = [name for name, its in feed.lags(stage).items() if _late(its, limit_s) >= LATE_SHARE * its.count]
         return (
             f"{CLIENT}: {_names(hosts)}it sent {percent_text(late / lag.count)} of the requests more than "
-            f"{duration_text(limit_s)} late (p99 {duration_text(p99)}), and {LATE_SHARE:.0%} are allowed"
+            f"{duration_text(limit_s)} late (p99 schedule lag {p99}), and at most {LATE_SHARE:.0%} may be"
         )
 
     def _busy(self, spool_state: SpoolState) -> str:

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 _MAX_ERRORS = 5
 _SURE = 0.0001
-_BY_BURSTS = " (an estimate that allows for slow requests in bursts)"
+_BY_BURSTS = "This is an estimate, which takes into account that slow requests come in bursts."
 _OUTCOMES = {"holds": "every limit met", "fails": "but a limit was violated", "cannot_tell": "inconclusive"}
 
 
@@ -115,14 +115,11 @@ def _confidence(found: CapacityResult) -> Iterator[str]:
 def _windows(found: CapacityResult) -> Iterator[str]:
     windows = found.windows
     if windows and windows.share is not None and (windows.windows or not undecided(found)):
-        counted_in = f" ({windows.kept} of {windows.windows} measured)" if windows.windows else _BY_BURSTS
         seconds = length_text(windows.seconds)
         share = percent_text(windows.share) if windows.windows else _share_estimate(windows.share)
-        yield from wrap(
-            f"At the interval's lower end, {share} of periods of {seconds} meet the limit{counted_in}.",
-            76,
-            subsequent_indent="  ",
-        )
+        met = f"At the interval's lower end, {share} of periods of {seconds} meet the limit"
+        measured = f" ({windows.kept} of {windows.windows} measured)."
+        yield from wrap(f"{met}{measured}" if windows.windows else f"{met}. {_BY_BURSTS}", 76, subsequent_indent="  ")
 
 
 def _share_estimate(share: float) -> str:
@@ -263,7 +260,7 @@ def _load(found: CapacityResult) -> Iterator[str]:
         values = (_value(value, each.unit) for value in (each.idle, each.at_low, each.limit))
         rows.append([each.metric, *values, rate_text(each.rate, None, unit)])
     yield from aligned(rows)
-    yield f"{INDENT}Utilizations are shares of all cores, or of all GPUs."
+    yield f"{INDENT}CPU and GPU utilizations are shares of all cores, or of all GPUs."
     following = resources.next
     if following and following.rate is not None:
         yield f"{INDENT}First to saturate: {following.metric}, at {rate_text(following.rate, None, unit)}."

@@ -38,7 +38,8 @@ def stretch_rows(found: CapacityResult, names: Sequence[str]) -> Iterator[str]:
     yield from aligned([header, *(_stretch(row, names_of[row.number], judged, unit_of(found)) for row in shown)])
     for reason, rows in groupby(shown, key=lambda row: row.void):
         if reason:
-            yield from folded_sentence(f"✗ {_numbers([places[row.number] for row in rows])} discarded: {reason}.")
+            steps = _numbers([places[row.number] for row in rows])
+            yield from folded_sentence(f"✗ {steps} discarded because {reason}.")
     if number > len(shown):
         yield f"{INDENT}… and {pluralize(number - len(shown), 'shorter step', 'shorter steps')}, in capacity.json"
     if judged is not None:

@@ -151,7 +151,7 @@ def test_what_counts_for_nothing_says_why() -> None:
     assert mentions(text, "2 min", "30 s", "22 s")
     assert "of which" not in to_text(searched(stretches=stretches[:1], load_s=150.0, void_s=0.0))
 
-    assert "✗ Step 2 was discarded: the client was the limit." in text
+    assert "✗ Step 2 was discarded because the client was the limit." in text
 
 
 def test_of_many_stretches_the_longest_are_shown() -> None:
@@ -181,8 +181,8 @@ def test_values_at_the_lower_end_are_of_the_wave_that_reported_them() -> None:
 )
 def test_a_share_that_is_predicted_is_shown_to_a_hundredth_of_a_percent(share: float, text: str) -> None:
     windows = {"seconds": 60.0, "windows": 0, "kept": 0, "share": share, "interval": None}
-    evidence = "(an estimate that allows for slow requests in bursts)"
-    line = f"At the interval's lower end, {text} of periods of 1 min meet the limit {evidence}."
+    evidence = "This is an estimate, which takes into account that slow requests come in bursts."
+    line = f"At the interval's lower end, {text} of periods of 1 min meet the limit. {evidence}"
     text = to_text(searched(windows=windows))
     assert line in " ".join(text.split())
     assert max(map(len, text.splitlines())) <= 80

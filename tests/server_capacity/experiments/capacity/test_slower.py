@@ -60,7 +60,7 @@ def test_both_rates_are_reported_and_the_first_is_no_answer(answer: Answer, expe
     assert expected in lines
     before, after = "After 10 s at 120/s, 20 ms on average, 0% over", "after 1 min 40 s at 60.0/s, 60 ms on average"
     assert f"{before}; {after}, 0% over." in lines
-    assert f"✗ Step 1 was discarded: {SLOWER}." in lines
+    assert f"✗ Step 1 was discarded because {SLOWER}." in lines
     assert [row.void for row in data.stretches or []] == [SLOWER, "", ""]
     assert [(point.rate, point.seconds) for point in data.curve or []] == [(60, 8), (120, 8)]
     assert (data.rate, data.exit_code) == (answer.rate, 1)
