@@ -101,30 +101,35 @@ def _bracketed(points: Points, interval: Interval, *, goes_on: bool) -> Gain:
     first, last, length = before[-1], after[0], _length(interval)
     if (interval.start - first[0]) + (last[0] - interval.end) > length:
         return Gain(None, _too_little(first[0], last[0], interval))
-    early = [value for at, value in before if at <= interval.begin][-2:]
+    early, late = [value for at, value in before if at <= interval.begin][-2:], [value for _, value in after][:2]
     alone = not interval.of_others and len({*early}) < 2
     low, high = _between(first, (*inside, last)[0], interval.start), _between((first, *inside)[-1], last, interval.end)
     if alone and interval.begin == interval.start:
         low = _Read(first[1], around=interval.start - first[0])
-    if alone and not goes_on:
+    if alone and not goes_on and len({*late}) < 2:
         high = _Read(last[1], around=last[0] - interval.end)
     value, most = high.value - low.value, MOST_AROUND if len(early) > 1 else FARTHEST
     if low.around + high.around > most * length or max(low.off, high.off) > MOST_MIXED * length:
         return Gain(value, _too_little(first[0], last[0], interval), near=True)
-    step = max(low.step, high.step)
-    return Gain(value, f"interpolated at the window's ends between samples {step:.2g} s apart" if step else None)
+    step, unsure = max(low.step, high.step), max(low.unsure, high.unsure)
+    said = f"interpolated at the window's ends between samples {step:.2g} s apart" if step else None
+    if said and unsure > MOST_MIXED * value:
+        return Gain(value, f"{said}, between which it gained up to {unsure:,.4g}: {DENSER}", near=True)
+    return Gain(value, said)
 
 
 class _Read(NamedTuple):
     """A counter's value at an end of the window: of a sample ``around`` it, or between two, ``step`` seconds apart.
 
-    ``off``: the smaller of the times to these two, in which it may be another.
+    ``off``: the smaller of the times to these two, in which it may be another. ``unsure``: by so much, where the
+    counter did not grow evenly between them.
     """
 
     value: float
     around: float = 0.0
     step: float = 0.0
     off: float = 0.0
+    unsure: float = 0.0
 
 
 def _between(before: Point, after: Point, instant: float) -> _Read:
@@ -132,7 +137,8 @@ def _between(before: Point, after: Point, instant: float) -> _Read:
     if low == high or last == first:
         return _Read(high)
     value = low + (high - low) * (instant - first) / (last - first)
-    return _Read(value, step=last - first, off=min(instant - first, last - instant))
+    off, unsure = min(instant - first, last - instant), max(value - low, high - value)
+    return _Read(value, step=last - first, off=off, unsure=unsure)
 
 
 def _divided(points: Points, interval: Interval) -> tuple[Points, Points, Points]:

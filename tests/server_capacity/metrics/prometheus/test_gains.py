@@ -36,6 +36,11 @@ def ten_a_second(at: float) -> float:
     return 10 * (at - 50)
 
 
+def followed(rate: float) -> Points:
+    """50 a second from 100 to 160 s, then another wave; scraped every 10 s."""
+    return sampled(lambda at: 50 * min(max(at - 100, 0), 60) + rate * max(at - 160, 0), 81, 10, 181)
+
+
 def sampled(counter: Callable[[float], float], first: float, every: float, last: float) -> Points:
     number = round((last - first) / every) + 1
     return tuple((first + every * i, counter(first + every * i)) for i in range(number))
@@ -78,6 +83,10 @@ def sampled(counter: Callable[[float], float], first: float, every: float, last:
             "between samples 1 s apart",
         ),
         (((99.5, 40), (100.5, 60), (107.5, 400), (108.5, 420)), PAST, 1, (360, False), "between samples 1 s apart"),
+        # others count after the window alone: what a wave sent that began at once is in the first sample after the end
+        (followed(500), MINUTE, None, (3405, True), "between which it gained up to 855"),
+        (followed(0), MINUTE, None, (3000, False), None),
+        (followed(5), MINUTE, None, (2959.5, False), "between samples 10 s apart"),
         # a restart, and a series that began within the window: only the server's own reckoning is left
         (
             ((99.5, 50), (100.5, 60), (104, 5), (107.9, 45), (108.5, 45)),
