@@ -52,8 +52,8 @@ class Answer:
 
     @property
     def is_open(self) -> bool:
-        """Tells whether the intervals decide at no speed that several configurations have."""
-        return self.sure is not None and all(each.best is None for each in self.sure if each.low < self._shared)
+        """Tells whether intervals decide at no speed that several configurations have, or there are none."""
+        return self.sure is None or all(each.best is None for each in self.sure if each.low < self._shared)
 
     @property
     def _shared(self) -> float:
@@ -118,8 +118,9 @@ def sentence(answer: Answer, points: Sequence[Point]) -> str:
     last = answer.best[-1]
     alone = f" Above {number_text(last.low)} {UNIT} only {last.best} was measured." if last.alone else ""
     if answer.is_open:
-        why = "the intervals decide at no speed that both have"
-        why = why if len(answer.curves) == 2 else why.replace("both", "several")
+        both = "both" if len(answer.curves) == 2 else "several"
+        undecided = f"the intervals decide at no speed that {both} have"
+        why = "no point has an interval" if answer.sure is None else undecided
         return f"Cannot tell which is better: {why}. As measured, {_measured(answer)}.{alone}"
     return f"{_measured(answer)}: {more}.{alone}"
 
@@ -133,7 +134,7 @@ def caveats(answer: Answer) -> Iterator[str]:
         if first is not None and name != first.best and curve[0][0] >= first.high:
             yield f"{name} was not measured below {number_text(curve[0][0])} {UNIT}"
     if answer.sure is None:
-        yield f"How sure the first line is, is not known: {NEEDED}"
+        yield f"To tell which is better, {NEEDED}"
     elif away := list(_away_from_switches(answer)):
         yield f"The intervals do not decide at {' and '.join(away)} {UNIT}"
 

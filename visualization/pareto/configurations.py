@@ -33,7 +33,7 @@ def configurations_of(given: Sequence[Path]) -> dict[str, list[Path]]:
     """
     named: dict[str, list[Path]] = {}
     others: list[tuple[str, Path, list[Path]]] = []
-    for path in given:
+    for path in _each_folder(given):
         for name, place, runs in _of(path):
             if name and runs == [place]:
                 named.setdefault(name, []).extend(runs)
@@ -56,7 +56,7 @@ class End:
 
 def ends_of(given: Sequence[Path]) -> Iterator[End]:
     """That of each folder of an ``ab`` that was cut short, is INVALID or exceeds a limit of its comparison."""
-    for path in filter(ab.is_ab, given):
+    for path in filter(ab.is_ab, _each_folder(given)):
         experiment = ab.load(path)
         if (code := ab.exit_code_of(experiment)) == OK:
             continue
@@ -67,8 +67,35 @@ def ends_of(given: Sequence[Path]) -> Iterator[End]:
         yield End(f"{one_line(resolved(path).name, _LONG)}: {ended}{without}.", code)
 
 
+def left_out(given: Sequence[Path]) -> Iterator[str]:
+    """A sentence on each folder of runs with other folders beside these: only its own runs are compared."""
+    for path in given:
+        runs = _runs_in(path)
+        if ab.is_ab(path) or runs in ([], [path]):
+            continue
+        if others := [folder for folder in _below(path) if folder not in runs]:
+            names = ", ".join(one_line(each.name, _LONG) for each in others)
+            name = one_line(resolved(path).name, _LONG)
+            beside = f"{name} has run directories, so its folders of runs are left out"
+            yield f"{beside}: {names}. To compare them, name them"
+
+
+def _each_folder(given: Sequence[Path]) -> Iterator[Path]:
+    """The arguments, with the folders of runs that one without a run of its own has in its place."""
+    for path in given:
+        yield from ([] if ab.is_ab(path) or _runs_in(path) else _below(path)) or [path]
+
+
+def _below(path: Path) -> list[Path]:
+    """The folders in it that have runs."""
+    try:
+        return [each for each in folders_in(path, links=True) if ab.is_ab(each) or _runs_in(each)]
+    except OSError:  # ``runs_of`` says why
+        return []
+
+
 def _of(path: Path) -> Iterator[tuple[str, Path, list[Path]]]:
-    """Name, place and runs of each configuration of an argument."""
+    """Name, place and runs of each configuration of a folder."""
     if ab.is_ab(path):
         sent = ab.load(path).sent
         for side in ab.SIDES:
@@ -76,21 +103,23 @@ def _of(path: Path) -> Iterator[tuple[str, Path, list[Path]]]:
                 yield side, path / side, runs
         return
     runs = _runs_in(path)
-    if not runs:
-        below = [(folder.name, folder, each) for folder in folders_in(path, links=True) if (each := _runs_in(folder))]
-        yield from below or [("", path, runs_of(path))]
-        return
-    yield (_name_of(path) if runs == [path] else resolved(path).name), path, runs
+    yield (_name_of(path) if runs == [path] else resolved(path).name), path, runs or runs_of(path)
 
 
 def _runs_in(path: Path) -> list[Path]:
     """The run directory that it is, or those in it; none where there are none."""
-    if is_file(RunDir(path).plan):
+    if _is_run(path):
         return [path]
     try:
-        return [each for each in folders_in(path, links=True) if is_file(RunDir(each).plan)]
+        return [each for each in folders_in(path, links=True) if _is_run(each)]
     except OSError:  # ``runs_of`` says why
         return []
+
+
+def _is_run(path: Path) -> bool:
+    """Tells whether a wave was begun in it: one whose plan is lost is refused where it is loaded."""
+    run = RunDir(path)
+    return is_file(run.plan) or run.has_wave
 
 
 def _name_of(path: Path) -> str:

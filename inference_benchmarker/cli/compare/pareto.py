@@ -54,7 +54,7 @@ def run(arguments: list[str]) -> int:
     asked = asked_of(options, problems)
     give_back_large_blocks()
     from server_capacity.results.types.price import per_million
-    from visualization.pareto.configurations import ends_of
+    from visualization.pareto.configurations import ends_of, left_out
     from visualization.pareto.result import pareto_of
 
     paths = [Path(text) for text in options["runs"]]
@@ -63,7 +63,7 @@ def run(arguments: list[str]) -> int:
         configurations,
         per_million,
         asked.weights,
-        remarks=asked.prices.remarks,
+        remarks=[*left_out(paths), *asked.prices.remarks],
         gpus_given=bool(asked.gpus),
         ends=list(ends_of(paths)),
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import shutil
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +21,7 @@ from tests.counted import unrecorded
 from tests.mentions import mentions
 from tests.waves import MS, chat, drawn, observe, open_plan, stored, streamed, wave
 from visualization.comparison.ab import Experiment
-from visualization.pareto.configurations import configurations_of
+from visualization.pareto.configurations import configurations_of, left_out
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -106,6 +107,25 @@ def test_runs_of_one_name_are_one_configuration(tmp_path: Path) -> None:
     assert list(found.values()) == [given[:2], given[2:3], given[3:]]
     assert [*found][:2] == ["x", "y"]
     assert configurations_of([*given, given[0]]) == found, "a run that is named twice is one"
+
+
+def test_folders_of_runs_beside_runs_are_named_as_left_out(tmp_path: Path) -> None:
+    own = [make_run(tmp_path, rate, 10) for rate in (1, 2)]
+    for name in ("a", "b"):
+        make_run(tmp_path / name, 4, 10)
+    assert [*configurations_of([tmp_path]).values()] == [own]
+    (said,) = left_out([tmp_path])
+    assert mentions(said, "folders of runs are left out: a, b", "name them")
+    assert not list(left_out([tmp_path / "a", *own]))
+
+
+def test_a_run_whose_plan_is_lost_is_not_passed_over(folders: Path, tmp_path: Path) -> None:
+    for name in ("good", "lost"):
+        shutil.copytree(folders / "a", tmp_path / name)
+    for run in (tmp_path / "lost").iterdir():
+        (run / "plan.json").unlink()
+    assert {*configurations_of([tmp_path])} == {"good", "lost"}
+    assert cli.main(["pareto", str(tmp_path)]) == 2
 
 
 def asked(*flags: str) -> ParetoRequest:
@@ -264,6 +284,8 @@ def test_an_ab_has_its_waves_that_do_not_count_its_end_and_its_exit_code(
             out, _ = pareto(capsys, folder, "--output-dir", tmp_path / "out", code=code)
             assert mentions(" ".join(out.split()), *said)
             assert out.startswith("x_ab: ") == bool(code), "the end comes first"
+            of_folder, _ = pareto(capsys, folder.parent, "--output-dir", tmp_path / "out", code=code)
+            assert of_folder == out, "in a folder of folders, too"
 
 
 def test_an_ab_without_any_wave_is_a_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

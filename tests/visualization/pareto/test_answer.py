@@ -85,10 +85,11 @@ def test_a_point_that_one_alone_has_decides_nothing_where_both_are() -> None:
     assert text.endswith("Above 43 tokens/s only B was measured.")
 
 
-def test_without_intervals_it_is_not_known_how_sure_it_is() -> None:
-    answer, _ = said([*points("A", *STEEP, share=None), *points("B", *FLAT, share=None)])
+def test_without_any_interval_none_is_better() -> None:
+    answer, text = said([*points("A", *STEEP, share=None), *points("B", *FLAT, share=None)])
     assert answer.sure is None
-    assert mentions(caveats(answer), "is not known", "20 seconds")
+    assert mentions(text, "Cannot tell which is better: no point has an interval. As measured, A is better for every")
+    assert mentions(caveats(answer), "more requests are needed", "20 seconds")
 
 
 def test_beside_a_point_without_an_interval_nothing_is_sure() -> None:
