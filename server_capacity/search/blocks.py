@@ -57,6 +57,12 @@ def whole_blocks(stretches: Sequence[Stretch], limit: int) -> list[UsersBlock]:
     ]
 
 
+def unsettled(stretches: Sequence[Stretch], limit: int, counted: Sequence[UsersBlock]) -> list[UsersBlock]:
+    """A block for each stretch above all that counts: too short to settle, so what is over is no less later."""
+    most = max((block.users for block in counted), default=math.inf)
+    return [block for block in whole_blocks(stretches, limit) if block.users > most]
+
+
 def joined(blocks: Iterable[UsersBlock]) -> list[UsersBlock]:
     """A block for each number of users, the fewest first."""
     by_users = groupby(sorted(blocks), key=lambda block: block.users)

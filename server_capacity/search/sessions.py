@@ -14,16 +14,16 @@ from statistics import geometric_mean
 from typing import TYPE_CHECKING, Literal
 
 from server_capacity.search.answer import Answer, Estimate, Interval
-from server_capacity.search.blocks import SMALL_CHANGE, blocks_of, joined, whole_blocks
+from server_capacity.search.blocks import SMALL_CHANGE, blocks_of, joined, unsettled, whole_blocks
 from server_capacity.search.crossing import Crossing, crossing
 from server_capacity.search.limit_bracket import KEEPS_UP
 from server_capacity.search.stretch import most_of_client
 from server_capacity.search.users import (
-    CLEARLY_OVER,
-    CLEARLY_TIMES,
     NARROW,
     UserBracket,
+    clearly_over,
     is_undecided,
+    undecided,
     unless_undecided,
     unviolated,
 )
@@ -178,7 +178,7 @@ def is_broken(limits: Sequence[Limit], stretch: Stretch) -> bool:
     slices = [part for part in stretch.slices if 2 * part.start_s >= stretch.start_s + stretch.end_s]
     for place, limit in enumerate(limits):
         of, over = (sum(part.counts[place][side] for part in slices) for side in (0, 1))
-        if _clearly(of, over, limit.allowed):
+        if clearly_over(of, over, limit.allowed):
             return True
     return False
 
@@ -200,8 +200,10 @@ def _keeping_up(stretches: Sequence[Stretch]) -> UserBracket:
 def known_of(limit: Limit, place: int, stretches: Sequence[Stretch], session_s: float) -> UserBracket:
     """The knowledge of limit number ``place``; it is fitted once its bracket was narrow, without what only grew."""
     cut = [(stretch, _cut(stretch, place, session_s)) for stretch in stretches if stretch.rate > 0 and not stretch.void]
-    points = joined([block for _, blocks in cut for block in blocks] or whole_blocks(stretches, place))
-    breaking = [point.users for point in points if _clearly(point.of, point.over, limit.allowed)]
+    counted = [block for _, blocks in cut for block in blocks] or whole_blocks(stretches, place)
+    short = unsettled(stretches, place, counted)
+    points = joined([*counted, *(each for each in short if clearly_over(each.of, each.over, limit.allowed))])
+    breaking = [point.users for point in points if clearly_over(point.of, point.over, limit.allowed)]
     broken = min(breaking, default=None)
     below = [each.users for each in points if each.share <= limit.allowed and (broken is None or each.users < broken)]
     kept = max(below, default=0.0)
@@ -222,10 +224,6 @@ def _fitted(blocks: Sequence[UsersBlock], limit: Limit, centre: float) -> Crossi
     found = crossing(near, limit.allowed, centre)
     low, high = (found.at * (end / found.at) ** WIDER for end in (found.interval.low, found.interval.high))
     return replace(found, interval=Interval(low, high))
-
-
-def _clearly(of: int, over: int, allowed: float) -> bool:
-    return over >= min(CLEARLY_OVER, max(1, of)) and over > min(0.8, CLEARLY_TIMES * allowed) * of
 
 
 def _cut(stretch: Stretch, place: int, session_s: float) -> list[UsersBlock]:
@@ -251,9 +249,11 @@ def answer_in_sessions(
     lowest = min(zip(found, estimates, strict=True), key=lambda pair: pair[0].users, default=None)
     unit = "open sessions" if in_users else "sessions/s"
     if lowest is None or lowest[0].broken is None:
-        return unviolated(settings, stretches, found, estimates, unit)
+        return unviolated(settings, found, estimates, unit)
     bracket, estimate = lowest
     if not bracket.kept:
+        if changed := bracket.changed(unit):
+            return undecided(bracket.name, changed, estimates)
         alone = bracket.broken is not None and bracket.broken <= (1.0 if in_users else ALONE / session_s)
         reason = f"sessions violate {bracket.name} where hardly any meets another"
         if not alone:

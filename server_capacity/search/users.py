@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Literal
 
 from server_capacity.search.answer import Answer, Estimate, Interval
-from server_capacity.search.blocks import UsersBlock, cycle_s, joined, settled_blocks
+from server_capacity.search.blocks import UsersBlock, cycle_s, joined, settled_blocks, unsettled
 from server_capacity.search.crossing import Crossing, crossing
 from server_capacity.search.low_rate_check import breaking, totals
 from server_capacity.search.stretch import NOTHING_VIOLATED, most_of_client
@@ -79,11 +79,11 @@ class UserSearch:
 
     def known(self, limit: Limit, place: int, stretches: Sequence[Stretch]) -> UserBracket:
         """The knowledge of one limit."""
-        return known_of(limit, settled_blocks(stretches, place, self.think_s))
+        return _known(limit, place, stretches, self.think_s)
 
     def _is_long_enough(self, running: Stretch, cycle: float, most_s: float) -> bool:
         answered = sum(part.answered for part in running.slices)
-        if self.purpose == "grow":
+        if self.purpose == "grow" and running.rate != self.settings.max_rps:
             return running.seconds >= GROW_S and (answered >= LEAST_ANSWERS or running.seconds >= 2 * cycle)
         if self.purpose == "bisect":
             return running.seconds >= max(BISECT_S, BISECT_CYCLES * cycle)
@@ -177,14 +177,23 @@ class UserBracket:
         of, over = totals(above)
         if self.crossing is not None or over > min(0.8, CLEARLY_TIMES * self.allowed) * of or not of:
             return ""
-        return counts_text(f"{amount_text(above[0].users)} {unit} and above", of, over, self.name, self.allowed)
+        return counts_text(f"{load_text(above[0].users, unit)} and above", of, over, self.name, self.allowed)
+
+    def changed(self, unit: str) -> str:
+        """The counts of breaking it at the fewest users although more met it, in words; empty where none did."""
+        lowest = [point for point in self.points if point.users == self.broken]
+        met = [point for point in self.points if self.broken is not None and point.users > self.broken]
+        met = [each for each in met if each.share <= self.allowed and each.of * lowest[0].share >= CLEARLY_OVER]
+        if not met:
+            return ""
+        return f"{self._text(lowest, unit)}, but at {load_text(met[-1].users, unit)} it was met: the endpoint changed"
 
     def _is_over(self, points: Sequence[UsersBlock]) -> bool:
         of, over = totals(points)
         return over > self.allowed * of
 
     def _text(self, points: Sequence[UsersBlock], unit: str) -> str:
-        where = f"{amount_text(points[-1].users)} {unit}{' and below' if len(points) > 1 else ''}"
+        where = f"{load_text(points[-1].users, unit)}{' and below' if len(points) > 1 else ''}"
         return counts_text(where, *totals(points), self.name, self.allowed)
 
 
@@ -194,19 +203,29 @@ def counts_text(where: str, of: int, over: int, name: str, allowed: float) -> st
     return f"at {where}, {share} were over the limit of {name}, and {100 * allowed:g}% may be"
 
 
-def amount_text(users: float) -> str:
+def load_text(users: float, unit: str) -> str:
     """Users are whole; rates of sessions have three digits."""
-    return f"{users:,.0f}" if users == round(users) else f"{users:.3g}"
+    amount = f"{users:,.0f}" if users == round(users) else f"{users:.3g}"
+    return f"{amount} {unit.removesuffix('s') if amount == '1' and '/' not in unit else unit}"
 
 
-def known_of(limit: Limit, blocks: Sequence[UsersBlock]) -> UserBracket:
-    """The knowledge that the blocks of all stretches give of a limit; it is fitted once its bracket is narrow."""
-    points = joined(blocks)
-    breaking = [
-        point.users
-        for point in points
-        if point.over >= min(CLEARLY_OVER, max(1.0, point.of)) and point.share > min(0.8, CLEARLY_TIMES * limit.allowed)
-    ]
+def clearly_over(of: int, over: int, allowed: float) -> bool:
+    """Tells whether so many over are clearly more than may be."""
+    return over >= min(CLEARLY_OVER, max(1, of)) and over > min(0.8, CLEARLY_TIMES * allowed) * of
+
+
+def _known(limit: Limit, place: int, stretches: Sequence[Stretch], think_s: float) -> UserBracket:
+    blocks = settled_blocks(stretches, place, think_s)
+    return known_of(limit, blocks, unsettled(stretches, place, blocks))
+
+
+def known_of(limit: Limit, blocks: Sequence[UsersBlock], short: Sequence[UsersBlock] = ()) -> UserBracket:
+    """The knowledge that the blocks of all stretches give of a limit; it is fitted once its bracket is narrow.
+
+    ``short``: of stretches that did not settle, which count where they clearly break it.
+    """
+    points = joined([*blocks, *(each for each in short if clearly_over(each.of, each.over, limit.allowed))])
+    breaking = [point.users for point in points if clearly_over(point.of, point.over, limit.allowed)]
     broken = min(breaking, default=None)
     below = [each.users for each in points if each.share <= limit.allowed and (broken is None or each.users < broken)]
     kept = max(below, default=0.0)
@@ -227,13 +246,15 @@ def answer_in_users(
     limits: Sequence[Limit], settings: Settings, stretches: Sequence[Stretch], think_s: float
 ) -> Answer:
     """The final one; a number of users and its interval's lower end are rounded down, for nobody is half there."""
-    found = [known_of(limit, settled_blocks(stretches, place, think_s)) for place, limit in enumerate(limits)]
+    found = [_known(limit, place, stretches, think_s) for place, limit in enumerate(limits)]
     estimates = tuple(map(estimate_of, found))
     lowest = min(zip(found, estimates, strict=True), key=lambda pair: pair[0].users, default=None)
     if lowest is None or lowest[0].broken is None:
-        return unviolated(settings, stretches, found, estimates, "users")
+        return unviolated(settings, found, estimates, "users")
     known, estimate = lowest
     if known.broken is not None and known.broken <= 1:
+        if changed := known.changed("users"):
+            return undecided(known.name, changed, estimates)
         reason = f"a single user violates {known.name}"
         return Answer("not_kept", limit=known.name, reason=reason, estimates=estimates)
     if known.kept < 1:
@@ -243,15 +264,10 @@ def answer_in_users(
     return unless_undecided(answer, found, "users")
 
 
-def unviolated(
-    settings: Settings,
-    stretches: Sequence[Stretch],
-    found: Sequence[UserBracket],
-    estimates: tuple[Estimate, ...],
-    unit: str,
-) -> Answer:
-    """The answer where nothing clearly violated a limit."""
-    tried = max((stretch.rate for stretch in stretches if stretch.is_usable), default=0.0)
+def unviolated(settings: Settings, found: Sequence[UserBracket], estimates: tuple[Estimate, ...], unit: str) -> Answer:
+    """The answer where nothing clearly violated a limit: what settled is what was tried."""
+    counted = (max((point.users for point in each.points if point.of), default=0.0) for each in found if each.points)
+    tried = min(counted, default=0.0)
     for each in found:
         if reason := each.against(math.inf, unit):
             return Answer("cannot_tell", limit=each.name, reason=reason, estimates=estimates)
@@ -267,11 +283,14 @@ def unless_undecided(answer: Answer, found: Sequence[UserBracket], unit: str) ->
         low = math.inf if estimate.interval is None else estimate.interval.low
         chance = bracket.against_violation(unit) if bracket.name == answer.limit else ""
         if reason := bracket.against(min(answer.rate or 0.0, low), unit) or chance:
-            estimates = tuple(
-                replace(each, rate=None, interval=None) if each is estimate else each for each in answer.estimates
-            )
-            return Answer("cannot_tell", limit=bracket.name, reason=reason, estimates=estimates)
+            return undecided(bracket.name, reason, answer.estimates)
     return answer
+
+
+def undecided(limit: str, reason: str, estimates: Sequence[Estimate]) -> Answer:
+    """No answer, and no estimate of the limit that leaves it open."""
+    open_ = (replace(each, rate=None, interval=None) if each.limit == limit else each for each in estimates)
+    return Answer("cannot_tell", limit=limit, reason=reason, estimates=tuple(open_))
 
 
 def estimate_of(bracket: UserBracket) -> Estimate:

@@ -14,7 +14,7 @@ from server_capacity.search.answer import Answer
 from server_capacity.search.blocks import UsersBlock
 from server_capacity.search.low_rate_check import breaking
 from server_capacity.search.user_limits import judge_user
-from server_capacity.search.users import amount_text, counts_text
+from server_capacity.search.users import counts_text, load_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -107,7 +107,7 @@ def unless_over(question: Question, answer: Answer, confirmed: Sequence[Confirme
     for place, limit in enumerate(question.limits):
         of, over = totals(stage, place)
         if rates.get(limit.expression) is None and _is_over(answer, limit, stage.stretch.rate, of, over):
-            where = f"{amount_text(stage.stretch.rate)}{question.unit}"
+            where = load_text(stage.stretch.rate, question.unit.strip())
             return _undecided(answer, limit, counts_text(where, of, over, limit.expression, limit.allowed))
     return answer
 

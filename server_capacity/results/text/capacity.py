@@ -97,8 +97,8 @@ def _sessions(found: CapacityResult) -> Iterator[str]:
         (at.cached_tokens_per_s, "of them cached"),
         (at.output_tokens_per_s, "output tokens/s"),
     ]
-    values = [f"{metric_text(value)} {unit}" for value, unit in given if value is not None]
-    yield from folded_sentence(f"There, {metric_text(at.sessions_per_s)} sessions/s are {', '.join(values)}.")
+    if values := [f"{metric_text(value)} {unit}" for value, unit in given if value is not None]:
+        yield from folded_sentence(f"There, {metric_text(at.sessions_per_s)} sessions/s are {', '.join(values)}.")
     if at.length_s is not None and at.alone_s:
         lengths = f"{duration_text(at.length_s)}, and {duration_text(at.alone_s)} while few are open"
         yield from folded_sentence(f"A session takes {lengths}.")

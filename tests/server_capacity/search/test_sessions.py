@@ -8,6 +8,7 @@ import pytest
 
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.plan.slo import Slo, Turns
+from server_capacity.search.answer import Interval
 from server_capacity.search.limit_bracket import KEEPS_UP
 from server_capacity.search.limits import SESSION, SESSION_SUCCESS, Limit, limits_of
 from server_capacity.search.search import Moment
@@ -98,6 +99,26 @@ def test_a_search_stays_at_the_highest_rate_allowed_before_it_ends() -> None:
     short = replace(stretch(2, 0.0, 1, "at most"), end_s=120)
     assert search.order(Moment(120, [grown, short], 20)) is None
     assert search.order(Moment(240, [grown, replace(short, end_s=240)], 20)) == "end"
+
+
+def test_a_last_stretch_too_short_to_settle_is_met_by_nothing() -> None:
+    """Interrupted 1 s after the rate rose: 27% were over there, and it was said to meet every limit."""
+    seen = [stretch(9, 0.0), stretch(18, 0.0, 1)]
+    last = Stretch(2, 36.9, 160, 161, (Slice(160, 161, 37, 0, (Count(200, 54),)),), "grow", before=18)
+    found = answer_in_sessions([LIMIT], Settings(), [*seen, last], ALONE_S)
+    assert (found.outcome, found.interval) == ("found", Interval(18, 36.9))
+    few = replace(last, slices=(Slice(160, 161, 37, 0, (Count(200, 3),)),))
+    found = answer_in_sessions([LIMIT], Settings(), [*seen, few], ALONE_S)
+    assert (found.outcome, found.at_least) == ("cannot_tell", 18)
+    assert answer_in_sessions([LIMIT], Settings(max_rps=36.9), [*seen, few], ALONE_S).outcome == "cannot_tell"
+
+
+def test_an_endpoint_that_dies_is_no_endpoint_that_serves_nothing() -> None:
+    seen = [stretch(rate, share, place) for place, (rate, share) in enumerate(((6, 0.0), (12, 1.0), (0.02, 1.0)))]
+    found = answer_in_sessions([LIMIT], Settings(), seen, ALONE_S)
+    assert (found.outcome, found.rate, found.estimates[0].interval) == ("cannot_tell", None, None)
+    assert found.reason.startswith("at 0.02 sessions/s, 60,000 of 60,000 (100%) were over the limit of ttft.p95<1s")
+    assert found.reason.endswith("but at 6 sessions/s it was met: the endpoint changed")
 
 
 def test_open_sessions_are_whole() -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from server_capacity.search.answer import Interval
 from server_capacity.search.blocks import UsersBlock
 from server_capacity.search.crossing import crossing
 from server_capacity.search.limits import Limit
@@ -151,6 +152,24 @@ def test_requests_that_all_failed_in_a_stretch_too_short_to_settle_count() -> No
     found = answer_in_users([SUCCESS], Settings(), [stretch(1, lambda _: 100, seconds=1)], 0.0)
     assert (found.outcome, found.limit) == ("not_kept", "success>=0.95")
     assert not answer_in_users([SUCCESS], Settings(), [], 0.0).estimates[0].kept_everywhere
+
+
+def test_an_endpoint_that_dies_is_none_that_a_single_user_is_too_many_for() -> None:
+    seen = [failing(users, share, number) for number, (users, share) in enumerate(((1, 0.0), (3, 0.0), (1, 1.0)))]
+    found = answer_in_users([LIMIT, SUCCESS], Settings(), seen, 0.0)
+    assert (found.outcome, found.estimates[1].rate, found.estimates[1].interval) == ("cannot_tell", None, None)
+    assert found.reason.endswith("but at 3 users it was met: the endpoint changed")
+
+
+def test_a_number_that_was_hardly_tried_is_not_met() -> None:
+    """Interrupted soon after the number rose: nothing of that stretch had settled."""
+    seen = [stretch(4, lambda _: 0), stretch(12, lambda _: 0, 1)]
+    short = replace(stretch(36, lambda _: 0, 2), slices=(Slice(0, 40, 100, 100, (Count(100, 0),)),))
+    found = answer_in_users([LIMIT], Settings(), [*seen, short], 0.0)
+    assert (found.outcome, found.at_least) == ("cannot_tell", 12)
+    over = replace(short, slices=(Slice(0, 40, 100, 100, (Count(100, 60),)),))
+    found = answer_in_users([LIMIT], Settings(), [*seen, over], 0.0)
+    assert (found.outcome, found.interval) == ("found", Interval(12, 36))
 
 
 def test_a_violation_that_more_users_do_not_repeat_is_chance() -> None:
