@@ -20,7 +20,10 @@ if TYPE_CHECKING:
     Point = tuple[float, float]
 
 MOST_UNSEEN = 0.1
-"""Of the window's time: so much may be without samples where the value of the rest is extrapolated to it."""
+"""Of the window's time: so much may be without samples where the value of the rest is extrapolated to it.
+
+So much of the gain may also be what a counter gained faster around the window's end than within.
+"""
 
 MOST_AROUND = 0.5
 """As FARTHEST, where the counter stood still before the wave."""
@@ -28,6 +31,7 @@ MOST_AROUND = 0.5
 DENSER = "scrape more often, or send for longer"
 LATER = 'scrape more often, send for longer, or give a "lag" as long as a scrape\'s interval'
 APART = f"from the last samples before the window's start and end: too few lie inside; {LATER}"
+FASTER = "it gained more until the first sample after the window's end than it did within, so others may be in it"
 BEGAN_AGAIN = "it began again from zero between the last samples before the window's start and end"
 NOT_SHOWN = "the server does not show the samples that it is extrapolated from"
 
@@ -113,9 +117,22 @@ def _bracketed(points: Points, interval: Interval, *, goes_on: bool) -> Gain:
         return Gain(value, _too_little(first[0], last[0], interval), near=True)
     step, unsure = max(low.step, high.step), max(low.unsure, high.unsure)
     said = f"interpolated at the window's ends between samples {step:.2g} s apart" if step else None
+    if alone and not high.step and len(late) < 2 and _faster(first, inside, last, interval) > MOST_UNSEEN * value:
+        return Gain(value, f"{FASTER}: {DENSER}", near=True)
     if said and unsure > MOST_MIXED * value:
         return Gain(value, f"{said}, between which it gained up to {unsure:,.4g}: {DENSER}", near=True)
     return Gain(value, said)
+
+
+def _faster(first: Point, inside: Points, last: Point, interval: Interval) -> float:
+    """By how much more it gained in its last step than at its fastest pace before; 0 where nobody can tell."""
+    pairs = pairwise((first, *inside))
+    steps = [(now - max(before, interval.start), high - low) for (before, low), (now, high) in pairs]
+    pace = max((gained / seconds for seconds, gained in steps), default=None)
+    if pace is None:
+        return 0.0
+    at, value = inside[-1]
+    return last[1] - value - pace * (interval.end - at)
 
 
 class _Read(NamedTuple):

@@ -50,7 +50,11 @@ def sampled(counter: Callable[[float], float], first: float, every: float, last:
     ("points", "interval", "increase", "expected", "said"),
     [
         # the counter stood still before the wave: all of it lies between the samples around the window
-        (sampled(wave_of_two_stages, 94, 5, 109), WAVE, 161, (920, False), None),
+        (sampled(wave_of_two_stages, 94, 5, 114), WAVE, 161, (920, False), None),
+        # only one sample after the end: nobody knows whether it stands still, and it gained faster in the last step
+        (sampled(wave_of_two_stages, 94, 5, 109), WAVE, 161, (920, True), "others may be in it"),
+        (followed(500)[:-2], MINUTE, None, (3500, True), "others may be in it"),
+        (followed(0)[:-2], MINUTE, None, (3000, False), None),
         (
             sampled(wave_of_two_stages, 92.5, 5, 112.5),
             WAVE,
