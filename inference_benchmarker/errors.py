@@ -29,7 +29,11 @@ class BenchmarkError(Exception):
         return {"message": clean(self.message), "hint": clean(self.hint)}
 
 
-class LostProcessError(RuntimeError):
+class NoWaveError(RuntimeError):
+    """A wave that never began, for no fault of the user's: what was measured before it is still worth keeping."""
+
+
+class LostProcessError(NoWaveError):
     """A process of ours ended that was needed; the text ends with the last words of its log."""
 
     def __init__(self, event: str, last_words: str) -> None:
@@ -50,7 +54,7 @@ def interrupt(_number: int, _frame: FrameType | None) -> NoReturn:
     raise Interrupted
 
 
-class NotStartedError(RuntimeError):
+class NotStartedError(NoWaveError):
     """A wave that was ready could not be started, and no load was sent: a few lines, with exit code 3."""
 
 

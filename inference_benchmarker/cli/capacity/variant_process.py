@@ -28,7 +28,7 @@ from inference_benchmarker.cli.capacity.searching import (
 from inference_benchmarker.cli.core.pages import draw_capacity
 from inference_benchmarker.cli.core.redacting_stream import redacted_streams
 from inference_benchmarker.cli.core.terminal import say, say_nothing
-from inference_benchmarker.errors import BenchmarkError, interrupt
+from inference_benchmarker.errors import BenchmarkError, NoWaveError, interrupt
 from inference_benchmarker.exit_codes import INTERRUPTED, INVALID, OK
 from inference_benchmarker.system.memory import give_back_large_blocks
 
@@ -120,7 +120,7 @@ def _searches(job: dict[str, Any], questions: list[Question], folder: Path) -> G
                 yield place, found
                 if isinstance(found, Searched) and found.result.exit_code == INTERRUPTED:
                     return
-    except BenchmarkError as error:
+    except (BenchmarkError, NoWaveError) as error:
         for place in range(begun, len(questions)):
             yield place, str(error)
 
@@ -170,7 +170,7 @@ def _searched(question: Question, options: dict[str, Any], folder: Path, tell: T
     try:
         with removed_if_empty(folder):
             found = search(question, options, folder, tell)
-    except BenchmarkError as error:
+    except (BenchmarkError, NoWaveError) as error:
         return str(error)
     draw_capacity(found, folder, tell)
     return Searched(folder, found)

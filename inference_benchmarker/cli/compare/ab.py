@@ -19,7 +19,7 @@ from inference_benchmarker.cli.compare.ab_report import (
 from inference_benchmarker.cli.compare.compare import print_comparison, write_files
 from inference_benchmarker.cli.core.terminal import has_terminal, how_far, live_view, passing, say, say_nothing
 from inference_benchmarker.cli.wave.exporting import exporting
-from inference_benchmarker.errors import BenchmarkError
+from inference_benchmarker.errors import BenchmarkError, NoWaveError
 from inference_benchmarker.exit_codes import OK
 from inference_benchmarker.system.memory import give_back_large_blocks
 from inference_benchmarker.words.redact import HEADERS
@@ -82,7 +82,8 @@ def _sent(experiment: Experiment, asked: AbRequest, export: Export) -> Waves:
                 except KeyboardInterrupt:  # before it began
                     experiment.interrupted = True
                     return waves
-                except BenchmarkError as error:  # a full disk, a worker that ends: what was measured is still worth it
+                except (BenchmarkError, NoWaveError) as error:
+                    # a full disk, a process that ends: what was measured is still worth it
                     if wave is None and not experiment.sent:
                         raise
                     experiment.given_up = f"{side}: {str(error).rstrip('.')}"

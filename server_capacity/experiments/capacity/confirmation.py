@@ -6,7 +6,7 @@ import math
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from inference_benchmarker.errors import BenchmarkError
+from inference_benchmarker.errors import BenchmarkError, NoWaveError
 from server_capacity.experiments.measurements.client_limit import late_alone, spoilt
 from server_capacity.experiments.measurements.confirmed import Confirmed, Judgement
 from server_capacity.experiments.measurements.counting import count_stages
@@ -72,7 +72,7 @@ def wave_at(
         return waves.confirm(question.confirmation(rate, seconds, explored.workers, waves.folder))
     except KeyboardInterrupt:
         explored.interrupted = True
-    except BenchmarkError as error:
+    except (BenchmarkError, NoWaveError) as error:
         explored.failures.append(f"{failed}: {error}")
     return None
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from inference_benchmarker.errors import BenchmarkError
+from inference_benchmarker.errors import BenchmarkError, NoWaveError
 from server_capacity.experiments.capacity.pilot import CapacityPilot
 from server_capacity.experiments.measurements.client_limit import queueing
 from server_capacity.experiments.measurements.counting import count_stages
@@ -53,7 +53,7 @@ def _sent(question: Question, waves: Waves, found: SearchEvidence, rate: Decimal
         if not found.rows:
             raise
         found.interrupted = True
-    except BenchmarkError as error:
+    except (BenchmarkError, NoWaveError) as error:
         if not found.rows:
             raise
         found.failures.append(f"{EARLY}{error}")

@@ -16,7 +16,7 @@ from inference_benchmarker import Wave, cli
 from inference_benchmarker.cli.capacity.searching import check_one
 from inference_benchmarker.data.json_file import write_with_digest
 from inference_benchmarker.engine.endpoint.source import describe_error
-from inference_benchmarker.errors import BenchmarkError
+from inference_benchmarker.errors import BenchmarkError, LostProcessError
 from inference_benchmarker.words.redact import HEADERS
 from tests.waves import PLAN, drawn, stored, wave
 
@@ -64,6 +64,25 @@ def test_a_wave_that_cannot_be_sent_leaves_those_before_it(capsys: pytest.Captur
     out, err = capsys.readouterr()
     assert "A: old.py, 2 runs: VALID" in out
     assert ": new.py: worker 0 ended while it loaded it: the comparison uses what was measured by then." in err
+
+
+def test_nor_does_one_whose_primary_is_killed(
+    waves: list[Path], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from inference_benchmarker.engine import launch
+
+    run_wave = launch.run_wave
+
+    def killed(plan: WavePlan, *more: Any, **named: Any) -> Wave:
+        if len(waves) == 2:
+            raise LostProcessError("the primary process ended before the wave began", "")
+        return run_wave(plan, *more, **named)
+
+    monkeypatch.setattr(launch, "run_wave", killed)
+    assert cli.main([*COMMAND]) == stored_code() == 3
+    out, err = capsys.readouterr()
+    assert "2 of 10 waves counted" in out
+    assert "the primary process ended before the wave began; its log is empty: the comparison uses" in err
 
 
 def test_nor_does_one_that_could_only_be_stored_elsewhere(

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 import pytest
 
 from inference_benchmarker.data.decoded import encoded
-from inference_benchmarker.errors import BenchmarkError
+from inference_benchmarker.errors import BenchmarkError, LostProcessError
 from inference_benchmarker.exit_codes import INVALID, MISSED
 from inference_benchmarker.facts.client_use import Answers, Connections, WorkerUse
 from inference_benchmarker.plan.load import ClosedLoop
@@ -218,10 +218,11 @@ class Broken(Waves):
     """Waves of which the first is ``made``, and no other can begin."""
 
     made: list[Wave]
+    error: Exception = BenchmarkError("runs: cannot be written (No space left on device).")
 
     def explore(self, *_: Any) -> Wave:
         if not self.made:
-            raise BenchmarkError("runs: cannot be written (No space left on device).")
+            raise self.error
         return self.made.pop()
 
     def confirm(self, plan: Any) -> Wave:
@@ -287,6 +288,15 @@ def test_a_confirmation_that_cannot_begin_leaves_the_answer() -> None:
     assert seen.failures == ["Not confirmed: runs: cannot be written (No space left on device)."]
     with pytest.raises(BenchmarkError):  # of the first one nothing is known
         explore(question(), waves)
+
+
+def test_a_primary_that_is_killed_before_its_wave_begins_takes_nothing_away() -> None:
+    waves, seen = broken(), explored()
+    waves.error = LostProcessError("the primary process ended before the wave began", "Killed")
+    waves.made.clear()
+    assert confirm(question(), waves, FOUND, seen) is None
+    (said,) = seen.failures
+    assert said.startswith("Not confirmed: the primary process ended before the wave began")
 
 
 def test_an_answer_that_cannot_be_stored_says_so(tmp_path: Path) -> None:
