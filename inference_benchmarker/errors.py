@@ -32,6 +32,11 @@ class BenchmarkError(Exception):
 class NoWaveError(RuntimeError):
     """A wave that never began, for no fault of the user's: what was measured before it is still worth keeping."""
 
+    @property
+    def event(self) -> str:
+        """It in one line, for a result that has to do without the wave."""
+        return " ".join(str(self).split())
+
 
 class LostProcessError(NoWaveError):
     """A process of ours ended that was needed; the text ends with the last words of its log."""
@@ -39,6 +44,12 @@ class LostProcessError(NoWaveError):
     def __init__(self, event: str, last_words: str) -> None:
         said = f"ends with:\n{last_words}" if last_words else "is empty"
         super().__init__(f"{event}; its log {said}")
+        self._event = event
+
+    @property
+    def event(self) -> str:
+        """It without the log."""
+        return self._event
 
 
 class Interrupted(KeyboardInterrupt):

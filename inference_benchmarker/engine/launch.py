@@ -30,6 +30,7 @@ from inference_benchmarker.system.host import adopting_orphans, loopback_problem
 from inference_benchmarker.wave.environment import describe_environment
 from inference_benchmarker.wave.plan_file import save_plan
 from inference_benchmarker.wave.run_dir import RunDir, cannot_write
+from inference_benchmarker.words.redact import prepare
 from inference_benchmarker.words.wording import pluralize
 
 if TYPE_CHECKING:
@@ -69,6 +70,7 @@ def run_wave(
     if warning := room_warning(plan, free):
         live.say(warning)
     note_asked_for(plan.factories_file or plan.locust_file, plan.factory_settings.values())
+    prepare()
     run_dir = RunDir.create(plan.output_dir)
     made = _identity(run_dir)
     keep = False

@@ -44,6 +44,11 @@ _PAIRS = frozenset(
     )
 )
 _NUMBER = re.compile(r"[+-]?[0-9.]+(?:e[+-]?[0-9]{1,3})?", re.IGNORECASE)
+_CERTIFICATE = re.compile(
+    r"-----BEGIN (?:\w+ )?CERTIFICATE-----(?:.*?-----END (?:\w+ )?CERTIFICATE-----\s*|.*)", re.DOTALL
+)
+"""It is public: a chain of them beside a key is no secret."""
+
 _SHORTEST = 4  # of a header whose name says that it is a secret
 _SECRET_HEADER = re.compile(r"auth|key|token|secret|pass|cookie|credential", re.IGNORECASE)
 _PLAIN_HEADERS = re.compile(r"accept(-.*)?|content-type|user-agent|host|origin|referer|cache-control|connection|prefer")
@@ -69,7 +74,8 @@ def secret_values(environment: Mapping[str, str]) -> list[str]:
     Those of the headers in ``HEADERS`` are among them, and what looks random of the variables that ``ASKED_FOR`` names.
     Not those of fewer than ``MIN_LENGTH`` characters, and not the few words that stand for no secret.
     """
-    values = {value for name, value in environment.items() if _SECRET_NAME.search(name) and _is_secret(value)}
+    named = {_CERTIFICATE.sub("", value) for name, value in environment.items() if _SECRET_NAME.search(name)}
+    values = set(filter(_is_secret, named))
     values |= set(_header_secrets(_headers(environment.get(HEADERS, ""))))
     values |= {part for name in _OTLP_HEADERS for part in _header_secrets(_otlp_headers(environment.get(name, "")))}
     asked = (environment.get(name, "") for name in environment.get(ASKED_FOR, "").split(","))
@@ -138,8 +144,9 @@ def _headers(text: str) -> dict[str, object]:
 
 
 def _otlp_headers(text: str) -> dict[str, object]:
-    pairs = (part.partition("=") for part in text.split(","))
-    return {name.strip(): unquote(value).strip() for name, _, value in pairs}
+    """By name; what is no ``name=value`` is taken for one that was written wrong, or for the rest of a value."""
+    pairs = (re.split(r"[=:]|(?<=\S)\s+(?=\S)", part, maxsplit=1) for part in text.split(","))
+    return {name.strip(): unquote((value or [name])[0]).strip() for name, *value in pairs}
 
 
 def _header_secrets(headers: Mapping[str, object]) -> Iterator[str]:

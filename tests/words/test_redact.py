@@ -19,6 +19,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from inference_benchmarker.words import secret_encodings
 from inference_benchmarker.words.redact import (
     ASKED_FOR,
     CUT,
@@ -26,9 +27,12 @@ from inference_benchmarker.words.redact import (
     HIDDEN,
     asked_for,
     beginning,
+    decided,
     excerpt,
+    hidden,
     hide_values_of,
     looks_random,
+    prepare,
     redact,
     secret_values,
     without,
@@ -39,6 +43,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 SECRET = "Zq9xW8vU7tS6rQ5p"
+CACHES = [each for each in vars(secret_encodings).values() if hasattr(each, "cache_info")]
 
 LEAKS = [
     f"https://user:{SECRET}@host/path",
@@ -608,3 +613,27 @@ def test_a_key_of_several_lines_is_hidden_within_a_frame() -> None:
 def test_headers_for_a_collector_are_secrets() -> None:
     found = secret_values({"OTEL_EXPORTER_OTLP_HEADERS": "x-scope=4f9a%2Bcollector-key,content-type=text/plain"})
     assert found == ["4f9a+collector-key"]
+    for wrong in ("x-team: hcaik_01jq8xk2mz9", "x-team hcaik_01jq8xk2mz9", "Bearer abc=x,hcaik_01jq8xk2mz9"):
+        assert "hcaik_01jq8xk2mz9" in secret_values({"OTEL_EXPORTER_OTLP_HEADERS": wrong})
+
+
+def test_a_certificate_is_public() -> None:
+    line = "MIIEvQIBADANBgkq\n"
+    chain = f"-----BEGIN CERTIFICATE-----\n{line * 100}-----END CERTIFICATE-----\n"
+    key = "-----BEGIN PRIVATE KEY-----\nhkiG9w0BQADANBgk\n-----END PRIVATE KEY-----\n"
+    assert secret_values({"TLS_PEM": chain * 3}) == []
+    assert secret_values({"TLS_PEM": chain[:300]}) == [], "cut off"
+    assert secret_values({"TLS_PEM": chain + key + chain}) == [key]
+
+
+def test_nothing_is_left_to_compute_once_a_wave_begins() -> None:
+    hide_values_of({"API_KEY": "hcaik_01jq8xk2mz9"})
+    try:
+        prepare()
+        before = [cache.cache_info().misses for cache in CACHES]
+        assert "hcaik" not in redact("x hcaik_01jq8xk2mz9 %20\n")
+        decided("x hcaik_01jq8\n")
+        hidden("a\n")
+        assert [cache.cache_info().misses for cache in CACHES] == before
+    finally:
+        hide_values_of(os.environ)

@@ -86,7 +86,8 @@ def _sent(experiment: Experiment, asked: AbRequest, export: Export) -> Waves:
                     # a full disk, a process that ends: what was measured is still worth it
                     if wave is None and not experiment.sent:
                         raise
-                    experiment.given_up = f"{side}: {str(error).rstrip('.')}"
+                    why = error.event if isinstance(error, NoWaveError) else str(error)
+                    experiment.given_up = f"{side}: {why.rstrip('.')}"
                     return waves
                 if counts:
                     break

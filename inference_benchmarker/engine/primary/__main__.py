@@ -40,6 +40,7 @@ from inference_benchmarker.plan.plan import WavePlan
 from inference_benchmarker.wave.plan_file import scheduled
 from inference_benchmarker.wave.run_dir import RunDir
 from inference_benchmarker.wave.spool.spool import DISK_FULL
+from inference_benchmarker.words.redact import prepare
 from inference_benchmarker.words.units import NS
 
 if TYPE_CHECKING:
@@ -240,6 +241,7 @@ def main() -> None:
     run_dir = RunDir(Path(job["run_dir"]))
     plan = scheduled(WavePlan.from_json(job["plan"]), run_dir)
     set_up_logging(debug=plan.debug)
+    prepare()
     keys = PrimaryKeys.from_json(job["keys"])
     parent = Parent(commands, job["status_fd"])
     host = OwnHost.from_json(job["host"])

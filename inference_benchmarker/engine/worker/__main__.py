@@ -67,7 +67,7 @@ from inference_benchmarker.records.counting import CountingBatchWriter
 from inference_benchmarker.system.host import LOOPBACK, brand, die_with_parent
 from inference_benchmarker.wave.plan_file import scheduled
 from inference_benchmarker.wave.run_dir import RunDir
-from inference_benchmarker.words.redact import own_secrets
+from inference_benchmarker.words.redact import own_secrets, prepare
 
 if TYPE_CHECKING:
     from inference_benchmarker.engine.worker.requests import Requests
@@ -331,6 +331,7 @@ def main() -> None:
     gevent.get_hub().SYSTEM_ERROR = ()  # a SystemExit in a greenlet of the user's file ends that greenlet, not us
     tell_where_on_request()
     target = Target(plan)
+    prepare()
     address = commands.readline().decode().strip()
     if not address:
         return

@@ -72,8 +72,10 @@ def wave_at(
         return waves.confirm(question.confirmation(rate, seconds, explored.workers, waves.folder))
     except KeyboardInterrupt:
         explored.interrupted = True
-    except (BenchmarkError, NoWaveError) as error:
+    except BenchmarkError as error:
         explored.failures.append(f"{failed}: {error}")
+    except NoWaveError as error:
+        explored.failures.append(f"{failed}: {error.event}")
     return None
 
 

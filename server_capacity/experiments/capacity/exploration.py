@@ -56,7 +56,7 @@ def _sent(question: Question, waves: Waves, found: SearchEvidence, rate: Decimal
     except (BenchmarkError, NoWaveError) as error:
         if not found.rows:
             raise
-        found.failures.append(f"{EARLY}{error}")
+        found.failures.append(f"{EARLY}{error.event if isinstance(error, NoWaveError) else error}")
     return None
 
 

@@ -75,14 +75,14 @@ def test_nor_does_one_whose_primary_is_killed(
 
     def killed(plan: WavePlan, *more: Any, **named: Any) -> Wave:
         if len(waves) == 2:
-            raise LostProcessError("the primary process ended before the wave began", "")
+            raise LostProcessError("the primary process ended before the wave began", "Killed\nKilled")
         return run_wave(plan, *more, **named)
 
     monkeypatch.setattr(launch, "run_wave", killed)
     assert cli.main([*COMMAND]) == stored_code() == 3
     out, err = capsys.readouterr()
     assert "2 of 10 waves counted" in out
-    assert "the primary process ended before the wave began; its log is empty: the comparison uses" in err
+    assert "the primary process ended before the wave began: the comparison uses" in err
 
 
 def test_nor_does_one_that_could_only_be_stored_elsewhere(
