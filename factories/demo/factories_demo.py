@@ -6,7 +6,7 @@ import os
 from geventhttpclient import HTTPClient
 
 URL = os.environ.get("BENCHMARK_DEMO_URL", "http://127.0.0.1:8080")  # the server's address
-PATH = "/invocations"  # of what is asked there
+PATH = "/invocations"  # the URL path of each request
 
 
 class HttpError(Exception):

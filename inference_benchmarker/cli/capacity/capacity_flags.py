@@ -116,7 +116,8 @@ CAPACITY_FLAGS: Table = table_for(
             Flag(
                 "--demo",
                 None,
-                "use the embedded endpoint (4 requests at a time, 20 ms each) for whatever you do not specify",
+                "start the embedded endpoint (4 requests at a time, 20 ms each), with its factories file and its limit "
+                "if you give none",
             ),
         ],
         "endpoint by URL, without a file": [*URL_FLAGS, _OF_A_WAVE["conversations"]._replace(about=CONVERSATIONS)],
@@ -128,8 +129,8 @@ CAPACITY_FLAGS: Table = table_for(
                 "--in",
                 "WHAT",
                 "what to search for: rps (default; also called requests), the highest arrival rate; sessions, the "
-                "highest rate at which sessions of several turns arrive; or users, the largest number of users in a "
-                "closed loop, or of sessions open at a time",
+                "highest rate at which sessions of several turns arrive; users, the largest number of users in a "
+                "closed loop (with sessions: of open sessions)",
                 _choice(RPS, REQUESTS, SESSIONS, USERS),
             ),
             *USER_FLAGS,

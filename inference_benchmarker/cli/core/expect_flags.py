@@ -51,8 +51,8 @@ EXPECT = Flag(
     "--expect",
     "KIND",
     "fail a request whose answer is not as expected, repeatable: json, schema:FILE (a JSON schema), text:REGEX (found"
-    " in the text), canary[:SHARE] (asks six questions before the load, repeats them in 1% or SHARE of the"
-    " requests, and compares the answers)",
+    " in the text), canary[:SHARE] (for an LLM: asks six fixed questions before the load, asks them again in SHARE of"
+    " the requests (default 1%), and fails those whose answers differ)",
     _expectation,
     repeatable=True,
 )

@@ -59,8 +59,8 @@ AWS_FLAGS = [
     Flag(
         "--time-factor",
         "X",
-        "factor, up to 600, by which instance starts and Application Auto Scaling run faster than the "
-        "clock: with 60, a minute takes a second",
+        "factor (at most 600) that speeds up the start of instances and Application Auto Scaling: with 60, a "
+        "minute takes a second",
         parse_number,
     ),
     Flag(

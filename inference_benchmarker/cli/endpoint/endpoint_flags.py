@@ -21,8 +21,8 @@ The endpoint answers POST requests in the formats of several servers. SageMaker:
 /v2/models/NAME/generate_stream. TorchServe: /predictions/NAME. It also answers GET /ping, /metrics and /v1/models.
 GET /arrivals lists every request that it received. POST /stall?seconds=2 makes it pause for 2 seconds.
 
-boto3 can use it in place of AWS, with the environment variables that it prints at its start. It then has these
-services. Bedrock: Converse. Lambda: Invoke. CloudWatch: GetMetricData, PutMetricData, ListMetrics, DescribeAlarms,
+To use the endpoint in place of AWS, set the environment variables that it prints when it starts. It has these services
+for boto3. Bedrock: Converse. Lambda: Invoke. CloudWatch: GetMetricData, PutMetricData, ListMetrics, DescribeAlarms,
 DescribeAlarmHistory. CloudWatch Logs: FilterLogEvents. SageMaker: CreateEndpoint, DescribeEndpoint, ListEndpoints,
 DeleteEndpoint and similar calls for models, endpoint configurations, inference components and tags. Application Auto
 Scaling: scalable targets, target tracking policies, activities. Service Quotas and the price list: calls about the
@@ -206,7 +206,7 @@ ENDPOINT_FLAGS = table_for(
             Flag(
                 "--step-ms",
                 "A:B:C:D",
-                "milliseconds to compute a token for each of n answers: A u^2 + B u + C + D n, at least 1, where u is "
+                "milliseconds to compute a token for each of n answers: A u^2 + B u + C + D n, but at least 1 ms; u is "
                 f"the share of the KV cache that their contexts fill {_BY_PROFILE}",
                 _numbers("-25.74:54.01:5.74:0"),
             ),

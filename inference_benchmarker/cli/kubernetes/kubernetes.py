@@ -23,7 +23,7 @@ usage: benchmark kubernetes COMMAND [options]
 Manages the Jobs of `benchmark --kubernetes` and `benchmark manifests`, through
 your own kubectl. Commands (each with --help):
   fetch    follow a Job, running or finished, and fetch its results
-  clean    remove Jobs with everything that belongs to them
+  clean    remove Jobs with what was made for them
   attend   (internal) runs in the first pod; fetch starts it
 """
 _ABOUT = {
@@ -32,8 +32,9 @@ _ABOUT = {
         "Job. It fetches only what no earlier command has fetched. Ctrl-C leaves the wave as it is."
     ),
     "clean": (
-        "Removes a Job, with its pods and what `benchmark --kubernetes` made for it. Without JOB: all that have ended\n"
-        "or never began, also those of `benchmark manifests`, whose Secret, ConfigMap and Service you delete yourself."
+        "Removes a Job, with its pods and what `benchmark --kubernetes` made for it. Without JOB, it removes\n"
+        "every Job that has ended or never began, including those of `benchmark manifests`. Delete the Secret, the\n"
+        "ConfigMap and the Service of the latter yourself."
     ),
     "attend": "Serves `benchmark kubernetes fetch`, which starts it in the first pod of a Job with `kubectl exec`.",
 }
@@ -74,7 +75,8 @@ def kubernetes_parser(command: str) -> Parser:
     if command == "fetch":
         parser.add_argument("job", metavar="JOB", help="name of the Job")
     else:
-        parser.add_argument("job", metavar="JOB", nargs="?", help="name of the Job (default: all that have ended)")
+        named = "name of the Job (default: all that have ended or never began)"
+        parser.add_argument("job", metavar="JOB", nargs="?", help=named)
     parser.add_argument("--namespace", metavar="NAME", help="namespace of the Job (default: kubectl's)")
     if command == "fetch":
         where = "where the run directory goes (default .tmp)"

@@ -136,14 +136,15 @@ WAVE_FLAGS = table_for(
             Flag(
                 "--interactive",
                 None,
-                "change the rate (with --concurrency, the requests in flight) at the keyboard: + and - by 10%, 2 "
-                "doubles it, / halves it, and q ends the wave; --obs-time is optional",
+                "change the rate at the keyboard: + and - by 10%, 2 doubles it, / halves it, and q ends the wave; "
+                "--obs-time is optional",
                 sets="steered",
             ),
             Flag(
                 "--concurrency",
                 "C",
-                "closed loop: C requests in flight at a time (with --think-time C users, with sessions C open ones)",
+                "closed loop: C requests in flight at a time (with --think-time: C users; with sessions: C open "
+                "sessions)",
                 parse_int,
             ),
             Flag(
@@ -234,7 +235,7 @@ WAVE_FLAGS = table_for(
             Flag(
                 "--slo",
                 "EXPR",
-                f"{SLO_ABOUT}; of conversations also session.p95<60s, turn2+.ttft.p95<400ms",
+                f"{SLO_ABOUT}; for conversations, also session.p95<60s, turn2+.ttft.p95<400ms",
                 by_text(_slo),
                 sets="slos",
                 repeatable=True,

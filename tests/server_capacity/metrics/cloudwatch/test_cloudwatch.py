@@ -76,7 +76,7 @@ def test_a_wave_of_two_and_a_half_minutes(fake: FakeCloudWatch) -> None:
     )
     assert said[0] == (
         "⏳ Fetching metrics from stream: cloudwatch "
-        "(waiting 90s more: they come up to 90s after the wave, Lag + Period)..."
+        "(waiting 90s more: they can arrive up to 90s (Lag + Period) after the wave)..."
     )
     cpu = found["CPUUtilization"]
     assert cpu.statistics == {"Average": BUSY, "Maximum": BUSY, "Minimum": BUSY}
@@ -760,10 +760,10 @@ def late(fake: FakeCloudWatch, after_s: float, *blocks: dict[str, Any]) -> tuple
 @pytest.mark.parametrize(
     ("after_s", "waiting"),
     [
-        (0.0, " (waiting 90s more: they come up to 90s after the wave, Lag + Period)"),
-        (0.3, " (waiting 90s more: they come up to 90s after the wave, Lag + Period)"),
-        (0.7, " (waiting 89s more: they come up to 90s after the wave, Lag + Period)"),
-        (48.0, " (waiting 42s more: they come up to 90s after the wave, Lag + Period)"),
+        (0.0, " (waiting 90s more: they can arrive up to 90s (Lag + Period) after the wave)"),
+        (0.3, " (waiting 90s more: they can arrive up to 90s (Lag + Period) after the wave)"),
+        (0.7, " (waiting 89s more: they can arrive up to 90s (Lag + Period) after the wave)"),
+        (48.0, " (waiting 42s more: they can arrive up to 90s (Lag + Period) after the wave)"),
         (90.0, ""),
         (121.0, ""),
         (1e8, ""),
