@@ -38,9 +38,9 @@ class KvBlocks:
 
     def find(self, chain: Sequence[int], most: int) -> list[int]:
         """The blocks with which a text begins, as far as they are there, ``most`` at most; nobody holds them yet."""
-        found = []
+        found, named = [], self._named
         for name in chain[:most]:
-            block = self._named.get(name)
+            block = named.get(name)
             if block is None:
                 break
             found.append(block)
@@ -48,14 +48,15 @@ class KvBlocks:
 
     def free_among(self, blocks: Iterable[int]) -> int:
         """The number of those that nobody holds."""
-        return sum(not self._holders[block] for block in blocks)
+        return list(map(self._holders.__getitem__, blocks)).count(0)
 
     def hold(self, blocks: Iterable[int]) -> None:
         """One more text holds these."""
+        holders, free = self._holders, self._free
         for block in blocks:
-            if not self._holders[block]:
-                del self._free[block]
-            self._holders[block] += 1
+            if not holders[block]:
+                del free[block]
+            holders[block] += 1
 
     def take(self, count: int) -> list[int]:
         """So many free blocks, for one text to hold; their tokens are forgotten. There must be as many."""
@@ -79,10 +80,11 @@ class KvBlocks:
 
     def release(self, blocks: Sequence[int]) -> None:
         """A text holds these no longer; of those that nobody holds, the end of the text goes before its beginning."""
+        holders, free = self._holders, self._free
         for block in reversed(blocks):
-            self._holders[block] -= 1
-            if not self._holders[block]:
-                self._free[block] = None
+            holders[block] -= 1
+            if not holders[block]:
+                free[block] = None
 
     def _forget(self, block: int) -> None:
         """Nobody finds its tokens here any more."""
