@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from server_capacity.search.answer import Answer, Interval
-from server_capacity.search.calibration import ENDS
+from server_capacity.search.curve import ENDS
 from tests.performance.capacity.endpoints import Endpoint, times
 from tests.performance.capacity.family import calibrating, drifts, searches, sets, tables, truth
 from tests.performance.capacity.family.drawing import HELD_BACK, OPEN, drawn

@@ -48,10 +48,11 @@ class Island:
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """Of a server that remembers: the rate found when coming from below, and from above."""
+    """Of a server that remembers: the rate found when coming from below, and from above; they may be the same."""
 
     below: Estimate
     above: Estimate
+    differ: bool = True
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,13 +3,16 @@
 Near the limit ln(share) is about linear in rate, and where load is low, in ln(rate). Requests over it come in bursts:
 their number in a block is negative binomial, or of a longer tail, with ``dispersion`` times the variance of independent
 requests (a compound Poisson process, so that blocks of any length agree).
+
+A posterior knows the queues that its prior knows. By split conformal prediction (Vovk, Gammerman and Shafer, 2005) the
+ends of its interval are moved by what they lacked in searches of a family of endpoints whose capacities are known.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -114,3 +117,30 @@ def _log_prior(prior: Prior, x: Floats, slopes: Floats, away: Floats) -> tuple[F
     usual, wide = normal(log_away, 0.0, sd[:, :, None]), normal(log_away, 0.0, 1.2)
     dispersions = 1.0 + (longest * slopes)[:, :, None] * np.exp(log_away)
     return log_slope, dispersions, np.log(((1.0 - DOUBTED) * usual + DOUBTED * wide) * width)
+
+
+class Ends(NamedTuple):
+    """The distances from a rate to its ``lower`` and ``upper`` end, in times of the posterior's, in ln(rate).
+
+    They are of searches that last for at least so many ``answers``, one after the other.
+    """
+
+    answers: float
+    lower: float
+    upper: float
+
+
+ENDS = (Ends(0.0, 1.98, 1.41), Ends(300.0, 1.0, 1.0), Ends(10_000.0, 1.0, 1.19))
+"""Made by ``python -m tests.performance.capacity.family calibrate`` from searches of the set to choose by."""
+
+
+def ends_for(answers: float) -> Ends:
+    """The ends of a search that lasts for so many answers."""
+    return next(each for each in reversed(ENDS) if answers >= each.answers)
+
+
+def calibrated(found: Fit, answers: float) -> Fit:
+    """The fit, its interval calibrated."""
+    ends, rate, interval = ends_for(answers), found.rate, found.interval
+    low, high = rate * (interval.low / rate) ** ends.lower, rate * (interval.high / rate) ** ends.upper
+    return replace(found, interval=Interval(low, high))

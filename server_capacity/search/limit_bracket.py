@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from server_capacity.search.answer import Interval
-from server_capacity.search.calibration import calibrated
-from server_capacity.search.curve import COARSE, FINE, Fit, Sizes, fit
+from server_capacity.search.curve import COARSE, FINE, Fit, Sizes, calibrated, fit
 from server_capacity.search.pace import Pace, flow_of, overloaded, pace_of
 from server_capacity.search.points import points_of
 from server_capacity.search.prior import Prior, slope_of_waits

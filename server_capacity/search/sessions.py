@@ -17,6 +17,16 @@ from server_capacity.search.answer import Answer, Estimate, Interval
 from server_capacity.search.blocks import SMALL_CHANGE, blocks_of, joined, unsettled, whole_blocks
 from server_capacity.search.crossing import Crossing, crossing
 from server_capacity.search.limit_bracket import KEEPS_UP
+from server_capacity.search.recovery import (
+    AFTER,
+    Recovery,
+    from_above,
+    from_below,
+    held_s,
+    is_broken,
+    length_at,
+    with_overload,
+)
 from server_capacity.search.stretch import most_of_client
 from server_capacity.search.users import (
     NARROW,
@@ -76,13 +86,17 @@ class SessionSearch:
         self._least = 1.0 if in_users else ALONE / session_s
         self._changes = 0
         self._above = False
+        self._lengths: dict[tuple[int, int], float] = {}
 
     def order(self, moment: Moment) -> float | Literal["end"] | None:
         """The rate from now on, the end, or None: as is."""
         running, length_s = moment.stretches[-1], self._length_s(moment.stretches)
         load_s = sum(stretch.seconds for stretch in moment.stretches if stretch.rate > 0)
-        if load_s >= self.settings.load_s(self.session_s) or self._changes >= MOST_CHANGES:
+        times = self.settings.times_of_sessions(self.session_s)
+        if load_s >= times.most_s or self._changes >= MOST_CHANGES:
             return "end"
+        if self.purpose in AFTER or load_s >= times.search_s:
+            return self._recover(moment.stretches) if times.recovers else "end"
         if not running.rate:
             return None if self._is_draining(moment, length_s) else self._next(moment)
         self.client_most = most_of_client(moment.stretches) or self.client_most
@@ -115,18 +129,35 @@ class SessionSearch:
         shares = NEAR_SHARE * self.settings.load_s(self.session_s)
         return running.seconds >= max(LEAST_S, NEAR_LENGTHS * length_s, shares)
 
-    def _next(self, moment: Moment) -> float | Literal["end"]:
+    def _next(self, moment: Moment) -> float | Literal["end"] | None:
         running = moment.stretches[-1]
         purpose, rate = self._aim(moment.stretches)
         found = self._known(moment.stretches)
-        if purpose == "end" or self._is_precise(found):
+        if purpose == "end":
             return "end"
+        if self._is_precise(found):
+            return self._recover(moment.stretches)
         length_s = self._length_s(moment.stretches)
         too_many = moment.in_flight > BACKLOG_TIMES * rate * length_s + BACKLOG
         if running.rate and too_many and not self.in_users:
             return self._change("drain", 0.0)
         self._above = purpose == "above"
         return self._change(purpose, rate)
+
+    def _recover(self, stretches: Sequence[Stretch]) -> float | Literal["end"] | None:
+        """The end of the search: overload, and rates after it."""
+        lowest = min(self._known(stretches), key=lambda each: each.users)
+        if lowest.broken is None:
+            return "end"
+        most = min(self.settings.max_rps or math.inf, self.client_most or math.inf)
+        found = _estimate(lowest, in_users=self.in_users).interval
+        assert found is not None
+        length_s = length_at(found.low, self.limits, stretches, self.session_s)
+        order = Recovery(self.limits, found, length_s, most, self.in_users).next(stretches)
+        if order is None:
+            return None
+        purpose, rate = order
+        return "end" if purpose == "end" else self._change(purpose, rate)
 
     def _aim(self, stretches: Sequence[Stretch]) -> tuple[str, float]:
         """The next purpose and rate, by what is known."""
@@ -158,8 +189,14 @@ class SessionSearch:
 
     def _length_s(self, stretches: Sequence[Stretch]) -> float:
         """The mean length of sessions at the rate of those that broke nothing where it is longest."""
-        held = (each.mean_s for each in stretches if each.rate > 0 and not is_broken(self.limits, each))
-        return max(self.session_s, *held, 0.0)
+        return max(self.session_s, *map(self._held_s, from_below(stretches)))
+
+    def _held_s(self, stretch: Stretch) -> float:
+        """Computed once: this is asked each time."""
+        key = stretch.number, len(stretch.slices)
+        if key not in self._lengths:
+            self._lengths[key] = held_s(self.limits, stretch)
+        return self._lengths[key]
 
     def _is_precise(self, found: Sequence[UserBracket]) -> bool:
         precision, lowest = self.settings.precision, min(found, key=lambda each: each.users)
@@ -173,18 +210,9 @@ class SessionSearch:
         return rate
 
 
-def is_broken(limits: Sequence[Limit], stretch: Stretch) -> bool:
-    """Tells whether its second half breaks a limit clearly: in the first answers come that had waited before it."""
-    slices = [part for part in stretch.slices if 2 * part.start_s >= stretch.start_s + stretch.end_s]
-    for place, limit in enumerate(limits):
-        of, over = (sum(part.counts[place][side] for part in slices) for side in (0, 1))
-        if clearly_over(of, over, limit.allowed):
-            return True
-    return False
-
-
 def known(limits: Sequence[Limit], stretches: Sequence[Stretch], session_s: float) -> list[UserBracket]:
-    """The knowledge of each limit, and of keeping up where no limit is broken."""
+    """The knowledge of each limit, from below, and of keeping up where no limit is broken."""
+    stretches = from_below(stretches)
     found = [known_of(limit, place, stretches, session_s) for place, limit in enumerate(limits)]
     return found if any(each.broken for each in found) else [*found, _keeping_up(stretches)]
 
@@ -260,7 +288,8 @@ def answer_in_sessions(
             reason = f"{bracket.broken:.3g} violate {bracket.name}, and nothing lower was seen to meet it"
         return Answer("not_kept" if alone else "cannot_tell", limit=bracket.name, reason=reason, estimates=estimates)
     answer = Answer("found", estimate.rate, estimate.interval, bracket.name, estimates=estimates)
-    return unless_undecided(answer, found, unit)
+    length_s = length_at(estimate.interval.low, limits, stretches, session_s) if estimate.interval else session_s
+    return with_overload(unless_undecided(answer, found, unit), from_above(limits, stretches, length_s), unit)
 
 
 def _estimate(bracket: UserBracket, *, in_users: bool) -> Estimate:

@@ -11,9 +11,11 @@ if TYPE_CHECKING:
 
 USUAL_TIME_S = 180.0
 LONGEST_TIME_S = 3600.0
-LEAST_LENGTHS, USUAL_LENGTHS = 40.0, 100.0
+LEAST_LENGTHS, USUAL_LENGTHS = 40.0, 120.0
 """Of a session while few are open: growth and bisection take some thirty."""
-USUAL_HALF_WIDTH = 0.12
+RECOVERY_SHARE, RECOVERY_LENGTHS, RECOVERY_TIMES = 1 / 6, 72.0, 4 / 3
+"""The last part of a search, if it has so many lengths, is for overload and the return; its most, where that fails."""
+USUAL_HALF_WIDTH, OF_LENGTHS = 0.12, 100.0
 """Of the rate: the median of simulated searches of the usual length (``tests.performance capacity-sessions``)."""
 
 
@@ -39,6 +41,26 @@ class Settings:
             return LONGEST_TIME_S
         return min(LONGEST_TIME_S, max(USUAL_TIME_S, 60.0 * answer_s))
 
+    def times_of_sessions(self, session_s: float) -> SessionTimes:
+        """The times of a search for sessions of that length."""
+        load_s = self.load_s(session_s)
+        if load_s < RECOVERY_LENGTHS * session_s:
+            return SessionTimes(load_s, load_s)
+        return SessionTimes((1 - RECOVERY_SHARE) * load_s, RECOVERY_TIMES * load_s)
+
+
+@dataclass(frozen=True, slots=True)
+class SessionTimes:
+    """Of a search for sessions, seconds of load: its end from below; and its very end, later only after overload."""
+
+    search_s: float
+    most_s: float
+
+    @property
+    def recovers(self) -> bool:
+        """Tells whether there is time for overload and the return."""
+        return self.most_s > self.search_s
+
 
 def time_for(session_s: float) -> float:
     """The seconds of load of a search that nobody gave a time: the usual length, or as much of it as an hour holds."""
@@ -46,5 +68,5 @@ def time_for(session_s: float) -> float:
 
 
 def half_width(lengths: float) -> float:
-    """Half the width of the interval to expect, over the rate, of a search of so many session lengths."""
-    return USUAL_HALF_WIDTH * math.sqrt(USUAL_LENGTHS / max(lengths, 1.0))
+    """Half the width of the interval to expect, over the rate, of so many session lengths without overload."""
+    return USUAL_HALF_WIDTH * math.sqrt(OF_LENGTHS / max(lengths, 1.0))

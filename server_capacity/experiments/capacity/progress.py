@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from server_capacity.search.recovery import OVERLOAD, RETURN, from_below
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from server_capacity.search.limits import Limit
     from server_capacity.search.stretch import Stretch
+
+_DOING = {OVERLOAD: "overload,", RETURN: "after overload,"}
 
 
 def progress_text(limits: Sequence[Limit], stretches: Sequence[Stretch], time_s: float | None, unit: str = "/s") -> str:
@@ -21,13 +25,14 @@ def progress_text(limits: Sequence[Limit], stretches: Sequence[Stretch], time_s:
     sent, void = (sum(stretch.seconds for stretch in loads if stretch.void or of_all) for of_all in (True, False))
     running = stretches[-1]
     doing = f"trying {running.rate:,.4g}{unit}" if running.rate else "waiting until no request is in flight"
+    doing = f"{_DOING[running.purpose]} {doing}" if running.purpose in _DOING else doing
     of = "" if time_s is None else f" of {time_s + void:.0f}"
     beside = f" ({void:.0f} s discarded)" if round(void) else ""
-    return f"{sent:.0f}{of} s of load{beside}: {doing}{_between(limits, loads, unit)}"
+    return f"{sent:.0f}{of} s of load{beside}: {doing}{_between(limits, from_below(loads), running, unit)}"
 
 
-def _between(limits: Sequence[Limit], loads: Sequence[Stretch], unit: str) -> str:
-    ended = [stretch for stretch in loads[:-1] if not stretch.void]
+def _between(limits: Sequence[Limit], loads: Sequence[Stretch], running: Stretch, unit: str) -> str:
+    ended = [stretch for stretch in loads if stretch is not running and not stretch.void]
     broken = [stretch.rate for stretch in ended if _breaks(limits, stretch)]
     most = min(broken, default=None)
     kept = [stretch.rate for stretch in ended if not _breaks(limits, stretch) and (most is None or stretch.rate < most)]

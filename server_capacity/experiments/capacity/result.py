@@ -84,7 +84,7 @@ def content(question: Question, explored: SearchEvidence, answer: Answer, confir
         curve=points,
         stretches=[_stretch(row, attached, output[row.stretch.number]) for row in explored.rows],
         islands=[Interval(each.low, each.high) for each in answer.islands],
-        memory=None if answer.memory is None else Memory(side_of(answer.memory.below), side_of(answer.memory.above)),
+        memory=_memory(answer),
         slower=_slower(explored),
         own_waits=_own_waits(explored),
         warnings=_warnings(explored, confirmed),
@@ -100,6 +100,11 @@ def content(question: Question, explored: SearchEvidence, answer: Answer, confir
     )
     found = settled(found)
     return replace(found, headline=headline(found))
+
+
+def _memory(answer: Answer) -> Memory | None:
+    found = answer.memory
+    return None if found is None else Memory(side_of(found.below), side_of(found.above), differ=found.differ)
 
 
 def _outcome(question: Question, explored: SearchEvidence, answer: Answer) -> tuple[Outcome, str, int]:

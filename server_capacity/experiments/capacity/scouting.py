@@ -10,13 +10,23 @@ from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.plan.load import Bounds, ClosedLoop
 from inference_benchmarker.words.wording import duration_text, length_text, number_text
 from server_capacity.experiments.measurements.question import SessionShape
-from server_capacity.search.settings import LEAST_LENGTHS, LONGEST_TIME_S, USUAL_LENGTHS, half_width, time_for
+from server_capacity.search.settings import (
+    LEAST_LENGTHS,
+    LONGEST_TIME_S,
+    OF_LENGTHS,
+    RECOVERY_LENGTHS,
+    USUAL_LENGTHS,
+    Settings,
+    half_width,
+    time_for,
+)
 
 if TYPE_CHECKING:
     from inference_benchmarker.plan.plan import WavePlan
     from inference_benchmarker.wave.wave import Wave
     from server_capacity.experiments.capacity.waves import Waves
     from server_capacity.experiments.measurements.question import Question
+    from server_capacity.search.settings import SessionTimes
 
 AT_ONCE, NUMBER = 2, 8
 MOST_S = Decimal(900)
@@ -60,7 +70,7 @@ def _time_s(question: Question, shape: SessionShape) -> float | None:
 
 def _advice(shape: SessionShape) -> str:
     least, usual = (f"{lengths * shape.seconds:.0f}" for lengths in (LEAST_LENGTHS, USUAL_LENGTHS))
-    width = f"{half_width(USUAL_LENGTHS):.0%}"
+    width = f"{half_width(OF_LENGTHS):.0%}"
     return f"give --time {least} at least, or --time {usual} for an interval of about ±{width}."
 
 
@@ -68,16 +78,26 @@ def _forecast(question: Question, shape: SessionShape, time_s: float | None) -> 
     turns = number_text(shape.turns, 1.0)
     first = f"With few sessions open, a session takes {duration_text(shape.seconds)} on average ({turns} turns)."
     if time_s is None:
-        return (
-            f"{first} The search goes on until its interval is {question.settings.precision:.0%} wide, or for an hour."
-        )
-    lengths = time_s / shape.seconds
-    width = f"{half_width(lengths):.0%}"
+        goes_on = f"The search goes on until its interval is {question.settings.precision:.0%} wide, or for an hour"
+        return f"{first} {goes_on}. Then it sends too many sessions, to see whether the endpoint recovers."
+    lengths, times = time_s / shape.seconds, Settings(time_s=time_s).times_of_sessions(shape.seconds)
+    width = f"{half_width(times.search_s / shape.seconds):.0%}"
     load = f"The search sends load for {length_text(time_s)}, which is {lengths:.0f} session durations"
-    text = f"{first} {load}: expect an interval of about ±{width}."
+    text = f"{first} {load}: expect an interval of about ±{width}. {_on_recovery(times, time_s, shape)}"
     if lengths < USUAL_LENGTHS / 2:
-        text += f" For ±{half_width(USUAL_LENGTHS):.0%} give --time {USUAL_LENGTHS * shape.seconds:.0f}."
+        text += f" For ±{half_width(OF_LENGTHS):.0%} give --time {USUAL_LENGTHS * shape.seconds:.0f}."
     return text
+
+
+def _on_recovery(times: SessionTimes, time_s: float, shape: SessionShape) -> str:
+    if not times.recovers:
+        least = f"--time {RECOVERY_LENGTHS * shape.seconds:.0f}"
+        return f"That is too short to see whether the endpoint recovers from overload, which {least} would show."
+    last, more = (length_text(round(seconds)) for seconds in (time_s - times.search_s, times.most_s - time_s))
+    return (
+        f"In the last {last} it sends too many sessions, and then fewer: if the endpoint does not recover from that, "
+        f"the search takes up to {more} longer."
+    )
 
 
 def _plan(question: Question, waves: Waves) -> WavePlan:

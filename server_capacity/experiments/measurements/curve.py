@@ -8,6 +8,7 @@ import numpy as np
 
 from inference_benchmarker.summary.statistics.streaming_histogram import StreamingHistogram
 from server_capacity.results.types.search_waves import Point
+from server_capacity.search.recovery import AFTER
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -21,8 +22,9 @@ SAME = 1.01
 
 
 def curve(rows: Sequence[CountedStretch], limits: Sequence[Limit]) -> list[Point]:
-    """A point for each rate, the lowest first; what counts for nothing is left out."""
-    loads = sorted((row for row in rows if row.stretch.rate > 0 and not row.stretch.void), key=_rate)
+    """A point for each rate, the lowest first; what counts for nothing is left out, and what overload left."""
+    counted = (row for row in rows if row.stretch.rate > 0 and not row.stretch.void)
+    loads = sorted((row for row in counted if row.stretch.purpose not in AFTER), key=_rate)
     return [_point(group, limits) for group in _groups(loads)]
 
 

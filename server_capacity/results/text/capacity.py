@@ -20,8 +20,8 @@ from inference_benchmarker.words.wording import (
     pluralize,
 )
 from server_capacity.results.text.agreement import undecided
-from server_capacity.results.text.generation import cache_of_stretches, generation
-from server_capacity.results.text.headline import between, headline, rate_text, unit_of
+from server_capacity.results.text.generation import after_overload, cache_of_stretches, generation
+from server_capacity.results.text.headline import between, headline, is_after_overload, rate_text, unit_of
 from server_capacity.results.text.model import disagreement, folded_sentence, model_lines
 from server_capacity.results.text.stretches import shown_stretches, stretch_rows
 
@@ -206,8 +206,10 @@ def _notes(found: CapacityResult) -> Iterator[str]:
     if void_s := found.void_s:
         sent = length_text(found.load_s or 0.0)
         yield f"The search sent load for {sent}, of which {length_text(void_s)} were discarded."
+    for sentence in after_overload(found):
+        yield from wrap(sentence, 76, subsequent_indent="  ")
     memory = found.memory
-    if memory and memory.differ:
+    if memory and memory.differ and not is_after_overload(found):
         below, above = (rate_text(side.rate, side.interval, unit) for side in (memory.below, memory.above))
         yield "The endpoint depends on earlier load, or was disturbed once:"
         yield f"  {below} when the rate rose, {above} when it fell."

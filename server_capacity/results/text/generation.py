@@ -5,19 +5,23 @@ What is read here is the object of ``capacity.json``.
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 from inference_benchmarker.facts.server_metric import PREFIX_HIT_RATE
 from inference_benchmarker.words.wording import INDENT, aligned, duration_text, metric_text, percent_text
 from server_capacity.results.text.headline import rate_text, unit_of
 from server_capacity.results.text.stretches import step_names
+from server_capacity.search.recovery import AFTER, RETURN
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from server_capacity.results.types.capacity import CapacityResult, Kind
     from server_capacity.results.types.search_waves import StretchRow
 
+FELL, FULL = 0.2, 0.9
+"""So much lower is a share of prefix hits that fell; from this share on a KV cache is full."""
 _KV_CACHE, _PREEMPTIONS, _PREFIX_HITS = "kv_cache_use", "preemptions", PREFIX_HIT_RATE
 
 
@@ -68,3 +72,43 @@ def _of_cache(row: StretchRow, name: str, unit: str) -> list[str]:
         "-" if hits is None else percent_text(hits),
         "-" if tokens is None else f"{tokens:,.4g}",
     ]
+
+
+def after_overload(found: CapacityResult) -> Iterator[str]:
+    """The rates at which limits were met again after overload; where they are lower, the cause by the server's word."""
+    memory, unit = found.memory, unit_of(found)
+    rows = [row for row in found.stretches or [] if row.purpose == RETURN]
+    if memory is None or not rows:
+        return
+    if not memory.differ:
+        yield f"After overload every limit was met again at {rate_text(rows[-1].rate, None, unit)}."
+        return
+    below = rate_text(memory.below.rate, memory.below.interval, unit)
+    above = "at no rate that was tried" if memory.above.rate is None else f"at {rate_text(rows[-1].rate, None, unit)}"
+    yield f"From below the limits are met up to {below}, after overload only {above}."
+    yield from _gave_in(found, rows[0])
+
+
+def _gave_in(found: CapacityResult, after: StretchRow) -> Iterator[str]:
+    """The server's metrics at the first rate after overload, beside those at about the same rate before."""
+    rows = [each for each in found.stretches or [] if each.purpose not in AFTER and each.rate and each.metrics]
+    before = min(rows, key=lambda each: abs(math.log(each.rate / after.rate)), default=None)
+    if before is None or not after.metrics:
+        yield "No metrics of the server were read that would tell the cause."
+        return
+    words = list(_changes(before.metrics or {}, after.metrics))
+    where = f"At {rate_text(after.rate, None, unit_of(found))} after overload"
+    yield f"{where}, {'; '.join(words)}." if words else f"{where}, the server's KV and prefix caches were as before."
+
+
+def _changes(before: Mapping[str, float], after: Mapping[str, float]) -> Iterator[str]:
+    """The metrics of the cache that got worse."""
+    hits = (before.get(_PREFIX_HITS), after.get(_PREFIX_HITS))
+    if hits[0] is not None and hits[1] is not None and hits[0] - hits[1] >= FELL:
+        yield f"{percent_text(hits[1])} of prompt tokens were in the prefix cache ({percent_text(hits[0])} from below)"
+    kv_cache = after.get(_KV_CACHE)
+    if kv_cache is not None and kv_cache >= FULL:
+        yield f"{percent_text(kv_cache)} of the KV cache was in use ({percent_text(before.get(_KV_CACHE, 0.0))})"
+    preempted = after.get(_PREEMPTIONS, 0.0)
+    if preempted > before.get(_PREEMPTIONS, 0.0):
+        yield f"{metric_text(preempted)} requests/s were preempted ({metric_text(before.get(_PREEMPTIONS, 0.0))})"

@@ -11,6 +11,7 @@ from inference_benchmarker.plan.load import ARRIVALS_IN_WORDS
 from inference_benchmarker.words.wording import supported
 from server_capacity.results.types.result_status import EARLY, UNSAVED, is_unsaved, left_behind, why_early
 from server_capacity.search.limit_bracket import KEEPS_UP
+from server_capacity.search.recovery import RETURN
 from server_capacity.search.stretch import CLIENT
 
 if TYPE_CHECKING:
@@ -62,6 +63,12 @@ def _width(interval: Interval | None) -> float:
     return 0.0 if interval is None else interval.high - interval.low
 
 
+def is_after_overload(found: CapacityResult) -> bool:
+    """Tells whether the endpoint, once overloaded, met the limits again at lower rates only."""
+    after = any(row.purpose == RETURN for row in found.stretches or [])
+    return after and found.memory is not None and found.memory.differ
+
+
 def unit_of(found: CapacityResult) -> str:
     """The unit of its rates: requests or sessions a second, or users."""
     return {"rps": "/s", "users": " users", "sessions": " sessions/s"}[found.in_]
@@ -87,7 +94,18 @@ def _found(found: CapacityResult, verbs: tuple[str, str] = ("Meets", "Keeps"), a
     meets, keeps = verbs
     text = f"{keeps} up with" if found.limit == KEEPS_UP else f"{meets} {found.limit or 'every limit'} up to"
     rate = rate_text(found.rate, interval, unit)
+    if is_after_overload(found):
+        return f"{text} {rate} after overload ({_sides(found)}){_how(found)}{_doubt(found)}"
     return f"{text} {rate} ({around}: {between(interval, unit)}){_how(found)}{_doubt(found)}"
+
+
+def _sides(found: CapacityResult) -> str:
+    """The rates at which limits were met again after overload and at which they were not, and that from below."""
+    assert found.memory is not None
+    below, seen, unit = found.memory.below, found.memory.above.interval or found.interval, unit_of(found)
+    assert seen is not None
+    met, not_met = (rate_text(end, seen, unit).removesuffix(unit) for end in (seen.low, seen.high))
+    return f"met at {met}, not at {not_met}; from below up to {rate_text(below.rate, below.interval, unit)}"
 
 
 def _doubt(found: CapacityResult, where: str = "the lower end") -> str:

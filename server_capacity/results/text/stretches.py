@@ -21,6 +21,7 @@ _MEANINGS = (
     (("above", "below"), "a rate just above or below the estimate at that time"),
     (("again",), "an earlier rate, sent again"),
     (("compare",), "a low rate, to see whether the endpoint has become faster or slower"),
+    (("overload", "return"), "more than the endpoint can serve, and lower rates right after it, without a pause"),
 )
 """What the names of steps that do not explain themselves mean."""
 """In the words of a table; the others stand there as they are in capacity.json."""

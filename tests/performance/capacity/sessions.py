@@ -16,17 +16,27 @@ from statistics import fmean, median
 from server_capacity.experiments.measurements.windows import wilson
 from tests.simulated_sessions import KINDS, searched, share_over
 
-LENGTHS = 100.0
-_HEAD = f"{'sessions':21} truth  searches  coverage (95% interval)  low above    bias  half-width"
+LENGTHS = 120.0
+_HEAD = (
+    f"{'sessions':21} truth  searches  coverage (95% interval)  low above    bias  half-width"
+    "  differs (95% interval)  lower end above, after overload"
+)
+_NONE = (math.nan,) * 3
 
 
-def _found(task: tuple[str, int]) -> tuple[str, int, str, float, float, float]:
-    """A search: its kind, seed, outcome, rate and interval, nan where there is none."""
+def _found(task: tuple[str, int]) -> tuple[str, int, str, float, float, float, float, float, str]:
+    """A search: its kind, seed, outcome, rate and interval from below, and lower ends after overload; nan for none.
+
+    At last "differs" where overload changed it, "same" where it did not, else "unknown".
+    """
     name, seed = task
     found = searched(KINDS[name], seed, LENGTHS).answer
-    if found.rate is None or found.interval is None:
-        return name, seed, found.outcome, *(float("nan"),) * 3
-    return name, seed, found.outcome, found.rate, found.interval.low, found.interval.high
+    memory = found.memory
+    below = found if memory is None else memory.below
+    rate, low, high = (below.rate, below.interval.low, below.interval.high) if below.interval else _NONE
+    lower = found.interval.low if found.interval else math.nan
+    known = "unknown" if memory is None else "differs" if memory.differ else "same"
+    return name, seed, found.outcome, rate or math.nan, low, high, lower, found.rate or math.nan, known
 
 
 def truth_near(name: str, rate: float, seconds: int) -> tuple[float, float]:
@@ -53,9 +63,13 @@ def _table(rows: list[list[str]]) -> None:
         low, high = wilson(covered, len(known))
         half = median((b - a) / 2 for _, a, b in known) / truth
         bias = median(rate for rate, *_ in known) / truth - 1
+        memory = [(row[8], float(row[6])) for row in rows if row[0] == name]
+        differs, checked = (sum(each in words for each, _ in memory) for words in (["differs"], ["differs", "same"]))
+        least, most = wilson(differs, checked) if checked else (0.0, 1.0)
         print(
             f"{name:21} {truth:5.4g}  {len(found):8}  {covered / len(known):7.1%} ({low:.1%} to {high:.1%}) "
-            f"{above / len(known):10.1%}  {bias:+.1%} {half:10.1%}"
+            f"{above / len(known):10.1%}  {bias:+.1%} {half:10.1%}  {differs} of {checked} ({least:.1%} to {most:.1%}) "
+            f"{sum(lower > truth for _, lower in memory) / len(memory):6.1%}"
         )
 
 
@@ -63,6 +77,7 @@ def main(arguments: list[str]) -> None:
     """The program."""
     parser = argparse.ArgumentParser(prog="python -m tests.performance capacity-sessions", description=__doc__)
     parser.add_argument("--searches", type=int, default=50, metavar="N", help="of each kind (default 50)")
+    parser.add_argument("--first-seed", type=int, default=0, metavar="N", help="of the searches (default 0)")
     parser.add_argument("--kinds", nargs="+", default=list(KINDS), choices=KINDS, metavar="KIND", help="these alone")
     parser.add_argument("--processes", type=int, default=2, metavar="N", help="at a time (default 2)")
     parser.add_argument("--results", metavar="FILE", help="append each search to this file, and go on where it ended")
@@ -80,7 +95,8 @@ def main(arguments: list[str]) -> None:
     file = Path(options.results or "/dev/null")
     rows = list(csv.reader(file.read_text().splitlines())) if file.is_file() else []
     done, begun = {(row[0], int(row[1])) for row in rows}, time.monotonic()
-    tasks = [(name, seed) for seed in range(options.searches) for name in options.kinds if (name, seed) not in done]
+    seeds = range(options.first_seed, options.first_seed + options.searches)
+    tasks = [(name, seed) for seed in seeds for name in options.kinds if (name, seed) not in done]
     with ProcessPoolExecutor(options.processes) as pool, file.open("a") as lines:
         for place in range(0, len(tasks), options.processes):
             if time.monotonic() - begun > options.most:

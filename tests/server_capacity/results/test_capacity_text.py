@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ from server_capacity.results.text.capacity import to_text
 from server_capacity.results.text.headline import headline, rate_text
 from server_capacity.results.types.bounds import Interval
 from server_capacity.results.types.result_status import NOT_REMOVED, UNSAVED
+from server_capacity.results.types.server_side import Memory, Side
 from tests.capacities import as_read, found, searched, stretch
 from tests.mentions import mentions
 
@@ -17,6 +19,7 @@ NOTHING: dict[str, Any] = {"rate": None, "interval": None, "limit": None}
 CONFIRMED: dict[str, Any] = {"rate": 168.2, "seconds": 60.0, "limits": []}
 MEETS = "Meets p99<100ms up to 174/s (95% interval: 168 to 180), Poisson arrivals"
 HELD = {**CONFIRMED, "seconds": 20.0, "verdict": "holds"}
+GAVE_IN = ((0.31, 0.2, 0.4), (0.184, 0.17, 0.2))
 AT_LEAST = {"rate": 500.0, "reason": "--max-rps was reached"}
 
 
@@ -272,3 +275,29 @@ def test_a_search_for_sessions_is_in_their_unit_and_says_the_load_in_others() ->
     assert "24.2 sessions open at a time, 6.9 turns/s, 5,200 input tokens/s, 4,100 of them cached." in text
     assert "14.4 s" in text
     assert "12.9 s" in text
+
+
+def test_a_cache_that_gave_in_is_named_with_what_was_found_from_below_and_after_overload() -> None:
+    below, above = ({"rate": rate, "interval": {"low": low, "high": high}} for rate, low, high in GAVE_IN)
+    before = {"kv_cache_use": 0.4, "preemptions": 0.0, "prefix_cache_hit_rate": 0.65}
+    after = {"kv_cache_use": 0.99, "preemptions": 0.5, "prefix_cache_hit_rate": 0.01}
+    rows = [
+        stretch(0, 0.2, metrics=before),
+        stretch(1, 0.6, purpose="overload", metrics=after),
+        stretch(2, 0.2, purpose="return", metrics=after),
+        stretch(3, 0.17, purpose="return", metrics=before),
+    ]
+    more = {"in": "sessions", "rate": 0.184, "interval": {"low": 0.17, "high": 0.2}, "confirmation": [HELD]}
+    data = searched(**more, stretches=rows, memory={"below": below, "above": above, "differ": True})
+    after_overload = "after overload (met at 0.170, not at 0.200; from below up to 0.31 sessions/s)"
+    assert f"up to 0.184 sessions/s {after_overload}, Poisson arrivals" in headline(data)
+    text = " ".join(to_text(data).split())
+    assert "From below the limits are met up to 0.31 sessions/s, after overload only at 0.170 sessions/s." in text
+    assert "At 0.200 sessions/s after overload, 1% of prompt tokens were in the prefix cache (65% from below)" in text
+    assert "99% of the KV cache was in use (40%); 0.5 requests/s were preempted (0)." in text
+    assert mentions(text, "overload, return:", "without a pause")
+    unknown = [replace(row, metrics=None) for row in data.stretches or []]
+    assert "No metrics of the server" in to_text(replace(data, stretches=unknown))
+    same = replace(data, memory=Memory(Side(0.2), Side(0.17), differ=False))
+    assert "After overload every limit was met again at 0.170 sessions/s." in " ".join(to_text(same).split())
+    assert "after overload" not in headline(same)

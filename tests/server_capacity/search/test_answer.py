@@ -130,7 +130,7 @@ def test_rates_above_the_answer_that_clearly_keep_every_limit_are_an_island() ->
 
 def test_the_rate_lies_in_the_interval_of_a_server_that_remembers(monkeypatch: pytest.MonkeyPatch) -> None:
     sides = [Estimate("p99<100ms", rate, Interval(0.9 * rate, 1.1 * rate)) for rate in (150.0, 300.0)]
-    monkeypatch.setattr(estimate, "_memory", lambda *_: Memory(*sides))
+    monkeypatch.setattr(estimate, "_memory", lambda *_: Memory(sides[0], sides[1]))
     found = answer([P99], Settings(), stretches())
     assert found.rate is not None
     assert found.interval is not None

@@ -7,8 +7,7 @@ import math
 import pytest
 
 from server_capacity.search.answer import Interval
-from server_capacity.search.calibration import ENDS, calibrated, ends_for
-from server_capacity.search.curve import Fit
+from server_capacity.search.curve import ENDS, Fit, calibrated, ends_for
 
 
 @pytest.mark.parametrize("answers", [0.0, 1.0, 299.0, 300.0, 9_999.0, 10_000.0, math.inf])

@@ -11,8 +11,9 @@ from inference_benchmarker.plan.slo import Slo, Turns
 from server_capacity.search.answer import Interval
 from server_capacity.search.limit_bracket import KEEPS_UP
 from server_capacity.search.limits import SESSION, SESSION_SUCCESS, Limit, limits_of
+from server_capacity.search.recovery import from_below, is_broken
 from server_capacity.search.search import Moment
-from server_capacity.search.sessions import SessionSearch, answer_in_sessions, is_broken
+from server_capacity.search.sessions import SessionSearch, answer_in_sessions
 from server_capacity.search.settings import LEAST_LENGTHS, USUAL_LENGTHS, Settings, half_width, time_for
 from server_capacity.search.stretch import Count, Slice, Stretch
 from tests.simulated_sessions import KINDS, searched
@@ -34,11 +35,14 @@ def stretch(rate: float, share: float, number: int = 0, purpose: str = "grow", *
 
 def test_a_search_finds_the_rate_of_sessions_that_an_engine_serves() -> None:
     kind = KINDS["short chat"]
-    found = searched(kind, 3, 100)
+    found = searched(kind, 3, 120)
     assert (found.answer.outcome, found.answer.limit) == ("found", kind.slo)
     assert found.answer.interval is not None
     assert found.answer.interval.low <= kind.truth <= found.answer.interval.high
-    assert sum(each.seconds for each in found.stretches if each.rate) == pytest.approx(100 * found.session_s, abs=3)
+    load_s = sum(each.seconds for each in from_below(found.stretches) if each.rate)
+    assert load_s == pytest.approx(100 * found.session_s, abs=3), "the rest of the time is for overload"
+    assert found.answer.memory is not None
+    assert not found.answer.memory.differ, "where no cache gives in, nothing is left of overload"
 
 
 def test_growth_begins_where_sessions_hardly_meet_and_doubles() -> None:

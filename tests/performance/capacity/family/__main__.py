@@ -1,7 +1,7 @@
 """Make the truths of a set, search its endpoints, sum up what was found, compare it, calibrate intervals by it.
 
 ``truths choose --count 208``; ``search choose --time 60 --results FILE``; ``table FILE``; ``compare FILE OTHER``;
-``calibrate FILE``: the ``ENDS`` of ``server_capacity/search/calibration.py``, from searches made with those of today;
+``calibrate FILE``: the ``ENDS`` of ``server_capacity/search/curve.py``, from searches made with those of today;
 ``drifts --time 120 --count 40``: slow-downs that are found, and that are not there;
 ``lateness choose --time 60``: what stretches in which the client was late leave of the answer.
 """

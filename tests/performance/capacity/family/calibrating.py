@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from server_capacity.search.calibration import ENDS, Ends, ends_for
+from server_capacity.search.curve import ENDS, Ends, ends_for
 from tests.performance.capacity.family.drawing import CHANGING
 
 if TYPE_CHECKING:

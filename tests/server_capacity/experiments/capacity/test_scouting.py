@@ -12,6 +12,7 @@ from inference_benchmarker.plan.plan import WavePlan
 from server_capacity.experiments.capacity import scouting
 from server_capacity.experiments.measurements.question import Question, SessionShape
 from server_capacity.search.settings import Settings
+from tests.mentions import mentions
 from tests.waves import closed_plan
 
 SHAPE = SessionShape(10.0, 4.2)
@@ -23,25 +24,27 @@ def question(**settings: float) -> Question:
 
 
 def test_the_time_follows_from_the_length_of_a_session() -> None:
-    assert scouting._time_s(question(), SHAPE) == 1000
+    assert scouting._time_s(question(), SHAPE) == 1200
     assert scouting._time_s(question(time_s=500.0), SHAPE) == 500
     assert scouting._time_s(question(precision=0.1), SHAPE) is None
     assert scouting._time_s(question(), SessionShape(0.5, 2.0)) == 180
 
 
 def test_a_time_that_holds_too_few_sessions_is_refused_with_the_one_that_is_needed() -> None:
-    with pytest.raises(BenchmarkError, match=r"--time 60 is 6 lengths.*give --time 400 at least, or --time 1000 for"):
+    with pytest.raises(BenchmarkError, match=r"--time 60 is 6 lengths.*give --time 400 at least, or --time 1200 for"):
         scouting._time_s(question(time_s=60.0), SHAPE)
     with pytest.raises(BenchmarkError, match="give --time 8000 at least"):
         scouting._time_s(question(), SessionShape(200.0, 20.0))
 
 
 def test_it_says_before_how_long_it_takes_and_how_sure_it_will_be() -> None:
-    said = scouting._forecast(question(), SHAPE, 1000)
+    said = scouting._forecast(question(), SHAPE, 1200)
     assert "takes 10 s on average (4.2 turns)" in said
-    assert "16 min 40 s, which is 100 session durations" in said
-    assert "±" in said
-    assert "For ±" in scouting._forecast(question(), SHAPE, 420), "a short search has a wide interval"
+    assert mentions(said, "20 min", "120 session durations", "±12%"), said
+    assert "In the last 3 min 20 s" in said
+    assert "up to 6 min 40 s longer" in said
+    short = scouting._forecast(question(), SHAPE, 420)
+    assert mentions(short, "too short", "overload", "--time 720", "For ±12% give --time 1200"), short
     assert "10% wide" in scouting._forecast(question(precision=0.1), SHAPE, None)
 
 

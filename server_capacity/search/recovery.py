@@ -1,0 +1,178 @@
+"""The end of a search for sessions: overload, and the rates at which limits are met again after it. Pure.
+
+Where a cache of an endpoint gives in, prompts are computed again that were in it before. That takes so long that still
+more have to be, so the endpoint serves fewer sessions than before, and goes on so when fewer come. Searches approach
+their answer from below, with pauses, and do not see that. So each ends with too many sessions and then returns, without
+a pause, to its interval's lower end; where limits are not met again there, lower rates follow until they are.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, NamedTuple
+
+from server_capacity.search.answer import Answer, Estimate, Interval, Memory
+from server_capacity.search.users import CLEARLY_OVER, CLEARLY_TIMES, load_text
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from server_capacity.search.limits import Limit
+    from server_capacity.search.stretch import Slice, Stretch
+
+OVERLOAD, RETURN = "overload", "return"
+AFTER = (OVERLOAD, RETURN)
+"""Purposes: too many sessions, and the lower rate right after them."""
+OVERLOAD_TIMES, LEAST_OVERLOAD = 1.5, 1.2
+"""Times the interval's upper end; what is less is no overload."""
+LEAST_LENGTHS, MOST_LENGTHS = 2.0, 6.0
+OPEN_TIMES, OPEN_MORE = 3.0, 10.0
+"""Overload lasts for so many session lengths, and ends between them once so many more sessions are open than usual."""
+SEEN_LENGTHS = 2.0
+"""The last part of a return, which tells whether limits are met again."""
+STUCK_LENGTHS, RETURN_LENGTHS, DRAINED_LENGTHS = 4.0, 10.0, 13.0
+FALLEN, DRAINED_TIMES, DRAINED_MORE = 0.9, 1.5, 2.0
+"""A return lasts for so long at most: where the open sessions become no fewer, where they do, and once few are open."""
+DOWN = 0.85
+
+
+@dataclass(frozen=True, slots=True)
+class Recovery:
+    """``found``: the interval from below; ``length_s``: of a session at its lower end.
+
+    ``most``: the highest rate that may be offered.
+    """
+
+    limits: Sequence[Limit]
+    found: Interval
+    length_s: float
+    most: float
+    in_users: bool = False
+
+    def next(self, stretches: Sequence[Stretch]) -> tuple[str, float] | None:
+        """The next purpose and rate, None: as is. The purpose is "end" once all is known, or nothing can be."""
+        running = stretches[-1]
+        if running.purpose not in AFTER:
+            rate = min(OVERLOAD_TIMES * self.found.high, self.most)
+            possible = self.found.low > 0 and rate >= LEAST_OVERLOAD * self.found.high
+            return (OVERLOAD, float(math.ceil(rate)) if self.in_users else rate) if possible else ("end", rate)
+        if is_spoilt(stretches):
+            return "end", running.rate
+        if running.purpose == OVERLOAD:
+            return (RETURN, self.found.low) if self._is_overloaded(running) else None
+        if running.seconds >= SEEN_LENGTHS * self.length_s and met_again(self.limits, running, self.length_s):
+            return "end", running.rate
+        return (RETURN, self._lower(running.rate)) if self._is_stuck(running) else None
+
+    def _is_overloaded(self, running: Stretch) -> bool:
+        lengths = running.seconds / self.length_s
+        many = running.in_flight > OPEN_TIMES * self._usual(self.found.high) + OPEN_MORE
+        return lengths >= MOST_LENGTHS or (many and lengths >= LEAST_LENGTHS)
+
+    def _is_stuck(self, running: Stretch) -> bool:
+        lengths = running.seconds / self.length_s
+        if self.in_users:  # as many are open as are asked for
+            return lengths >= RETURN_LENGTHS
+        if running.in_flight <= DRAINED_TIMES * self._usual(running.rate) + DRAINED_MORE:
+            return lengths >= DRAINED_LENGTHS
+        return lengths >= (RETURN_LENGTHS if running.in_flight < FALLEN * running.inherited else STUCK_LENGTHS)
+
+    def _usual(self, rate: float) -> float:
+        return rate * (1.0 if self.in_users else self.length_s)
+
+    def _lower(self, rate: float) -> float:
+        return max(1.0, math.floor(DOWN * rate)) if self.in_users else DOWN * rate
+
+
+class FromAbove(NamedTuple):
+    """The rate at which limits were met after overload, None: at none; and the lowest at which they were not."""
+
+    kept: float | None
+    broken: float | None
+
+
+def from_above(limits: Sequence[Limit], stretches: Sequence[Stretch], length_s: float) -> FromAbove | None:
+    """The rates of the returns; None where there was none, or where it shows nothing."""
+    returns = [each for each in stretches if each.purpose == RETURN]
+    if not returns or is_spoilt(stretches):
+        return None
+    *left, last = returns
+    kept = last.rate if met_again(limits, last, length_s) else None
+    return FromAbove(kept, last.rate if kept is None else left[-1].rate if left else None)
+
+
+def is_spoilt(stretches: Sequence[Stretch]) -> bool:
+    """Tells whether a void stretch or a pause came after overload began: they hide what it left."""
+    return any(each.void or not each.rate for each in stretches if each.purpose in AFTER)
+
+
+def with_overload(answer: Answer, found: FromAbove | None, unit: str) -> Answer:
+    """The answer from below, or that after overload where it is lower; both stand in its memory.
+
+    Its lower end is never above that from below.
+    """
+    if found is None or answer.outcome != "found" or answer.limit is None:
+        return answer
+    below = Estimate(answer.limit, answer.rate, answer.interval)
+    if found.broken is None:
+        return replace(answer, memory=Memory(below, Estimate(answer.limit, found.kept), differ=False))
+    if found.kept is None:
+        memory = Memory(below, Estimate(answer.limit))
+        reason = f"after overload, the limits were not met again at {load_text(found.broken)} {unit} and above"
+        return replace(_at(answer, None, None), outcome="cannot_tell", reason=reason, memory=memory)
+    rate, seen = math.sqrt(found.kept * found.broken), Interval(found.kept, found.broken)
+    rate = float(math.floor(rate)) if unit == "open sessions" else rate
+    low = min(found.kept, found.kept if answer.interval is None else answer.interval.low)
+    memory = Memory(below, Estimate(answer.limit, rate, seen))
+    return replace(_at(answer, rate, Interval(low, found.broken)), memory=memory)
+
+
+def _at(answer: Answer, rate: float | None, interval: Interval | None) -> Answer:
+    """The answer with another rate, also for the limit that holds."""
+    estimates = tuple(
+        Estimate(each.limit, rate, interval) if each.limit == answer.limit else each for each in answer.estimates
+    )
+    return replace(answer, rate=rate, interval=interval, estimates=estimates)
+
+
+def met_again(limits: Sequence[Limit], stretch: Stretch, length_s: float) -> bool:
+    """Tells whether its end has answers and breaks no limit clearly."""
+    slices = [part for part in stretch.slices if part.start_s >= stretch.end_s - SEEN_LENGTHS * length_s]
+    return any(count.of for part in slices for count in part.counts) and not _breaks(limits, slices)
+
+
+def is_broken(limits: Sequence[Limit], stretch: Stretch) -> bool:
+    """Tells whether its second half breaks a limit clearly: in the first answers come that had waited before it."""
+    return _breaks(limits, [part for part in stretch.slices if 2 * part.start_s >= stretch.start_s + stretch.end_s])
+
+
+def clearly_over(of: int, over: int, allowed: float) -> bool:
+    """Tells whether so many over are no accident."""
+    return over >= min(CLEARLY_OVER, max(1, of)) and over > min(0.8, CLEARLY_TIMES * allowed) * of
+
+
+def _breaks(limits: Sequence[Limit], slices: Iterable[Slice]) -> bool:
+    counts = [part.counts for part in slices]
+    for place, limit in enumerate(limits):
+        of, over = (sum(count[place][side] for count in counts) for side in (0, 1))
+        if clearly_over(of, over, limit.allowed):
+            return True
+    return False
+
+
+def from_below(stretches: Sequence[Stretch]) -> list[Stretch]:
+    """All but overload and what came right after it."""
+    return [stretch for stretch in stretches if stretch.purpose not in AFTER]
+
+
+def held_s(limits: Sequence[Limit], stretch: Stretch) -> float:
+    """The mean length of its sessions; 0 where it broke a limit."""
+    return stretch.mean_s if stretch.rate > 0 and not is_broken(limits, stretch) else 0.0
+
+
+def length_at(rate: float, limits: Sequence[Limit], stretches: Sequence[Stretch], session_s: float) -> float:
+    """The mean length of sessions at about that rate, from below."""
+    held = [(each.rate, length_s) for each in from_below(stretches) if (length_s := held_s(limits, each))]
+    nearest = min(held, key=lambda each: abs(math.log(each[0] / max(rate, 1e-9))), default=(rate, session_s))
+    return max(session_s, nearest[1])

@@ -1,0 +1,120 @@
+"""Overload at the end of a search for sessions: a cache that gave in, and what a search makes of it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from server_capacity.search.answer import Answer, Estimate, Interval
+from server_capacity.search.limits import Limit
+from server_capacity.search.recovery import OVERLOAD, RETURN, FromAbove, Recovery, from_above, with_overload
+from server_capacity.search.settings import Settings
+from server_capacity.search.stretch import Count, Slice, Stretch
+from tests.case import case
+from tests.simulated_sessions import KINDS, SessionWave, searched, session_alone_s
+
+LIMIT = Limit("ttft.p95<1s", "ttft", 0.05, 1.0)
+ALONE_S = 10.0
+FOUND = Answer("found", 2.0, Interval(1.8, 2.2), LIMIT.expression, estimates=(Estimate(LIMIT.expression, 2.0),))
+
+
+def stretch(purpose: str, rate: float, share: float = 0.0, *, seconds: int = 40, **more: float | str) -> Stretch:
+    """Ten turns a second, after a minute."""
+    slices = [Slice(second, second + 1, 2, 2, (Count(100, round(100 * share)),)) for second in range(60, 60 + seconds)]
+    return replace(Stretch(7, rate, 60, 60 + seconds, tuple(slices), purpose), **more)  # type: ignore[arg-type]
+
+
+def recovery(**more: object) -> Recovery:
+    return replace(Recovery([LIMIT], Interval(1.8, 2.2), ALONE_S, 100.0), **more)  # type: ignore[arg-type]
+
+
+def test_a_prefix_cache_that_gave_in_does_not_come_back_at_the_rate_that_it_served() -> None:
+    kind, rate = KINDS["long documents"], 0.2
+    session_s, over, hits = session_alone_s(kind, 1), [], []
+    for first in (rate, 3 * rate):
+        wave = SessionWave(kind, 1)
+        wave.change(0, first)
+        wave.run_until(4 * session_s)
+        wave.change(4 * session_s, rate)
+        wave.run_until(10 * session_s)
+        before, meter = len(wave.turns), wave.engine.meter
+        queried, cached = meter.queried_tokens, meter.cached_tokens
+        wave.run_until(16 * session_s)
+        late = [begun - due >= 6 for number, due, begun, _ in wave.turns[before:] if number == 1]
+        over.append(sum(late) / len(late))
+        hits.append((meter.cached_tokens - cached) / (meter.queried_tokens - queried))
+    assert over == [0.0, 1.0]
+    assert hits[0] > 0.5
+    assert hits[1] < 0.1
+
+
+def test_a_search_says_what_was_found_from_below_and_after_overload() -> None:
+    found = searched(KINDS["long documents"], 10_000, 120)
+    memory = found.answer.memory
+    assert memory is not None
+    assert memory.differ
+    assert memory.above.rate is not None
+    assert memory.below.rate is not None
+    assert memory.above.rate < 0.8 * memory.below.rate
+    assert found.answer.rate == memory.above.rate, "plans and the headline have the lower"
+    load_s = sum(each.seconds for each in found.stretches if each.rate)
+    assert load_s <= Settings(time_s=120 * found.session_s).times_of_sessions(found.session_s).most_s + 3
+
+
+def test_overload_follows_and_lower_rates_until_limits_are_met() -> None:
+    steps: list[tuple[str, Stretch, object]] = [
+        ("after the search from below", stretch("above", 2.1), (OVERLOAD, pytest.approx(3.3))),
+        ("few are open", stretch(OVERLOAD, 3.3, 0.5, in_flight=60), None),
+        ("many are open", stretch(OVERLOAD, 3.3, 0.5, in_flight=90), (RETURN, 1.8)),
+        ("it lasts", stretch(OVERLOAD, 3.3, 0.5, seconds=60, in_flight=60), (RETURN, 1.8)),
+        ("too short to tell", stretch(RETURN, 1.8, seconds=10, in_flight=60, inherited=90), None),
+        ("met again", stretch(RETURN, 1.8, seconds=20, in_flight=40, inherited=90), ("end", 1.8)),
+        ("not met, fewer are open", stretch(RETURN, 1.8, 0.5, in_flight=60, inherited=90), None),
+        ("no fewer are open", stretch(RETURN, 1.8, 0.5, in_flight=90, inherited=90), (RETURN, pytest.approx(1.53))),
+        ("for too long", stretch(RETURN, 1.8, 0.5, seconds=100, in_flight=60, inherited=90), (RETURN, 0.85 * 1.8)),
+        ("few are left", stretch(RETURN, 1.8, 0.5, seconds=100, in_flight=20, inherited=90), None),
+        ("nobody knows", stretch(RETURN, 1.8, void="the client was the limit"), ("end", 1.8)),
+    ]
+    for name, running, order in steps:
+        with case(name):
+            assert recovery().next([running]) == order
+    assert recovery(most=2.3).next([stretch("above", 2.1)]) == ("end", 2.3), "no more may be sent"
+    users = recovery(in_users=True, found=Interval(18, 22))
+    assert users.next([stretch("above", 20)]) == (OVERLOAD, 33)
+    assert users.next([stretch(RETURN, 18, 0.5, in_flight=18, inherited=33)]) is None
+    assert users.next([stretch(RETURN, 18, 0.5, seconds=100, in_flight=18, inherited=33)]) == (RETURN, 15)
+
+
+def test_the_answer_is_the_lower_of_both() -> None:
+    gone, back = stretch(RETURN, 1.8, 0.9), stretch(RETURN, 1.5, 0.01)
+    for stretches, found in (
+        ([], None),
+        ([back], FromAbove(1.5, None)),
+        ([gone, back], FromAbove(1.5, 1.8)),
+        ([gone], FromAbove(None, 1.8)),
+        ([stretch(OVERLOAD, 3.3, void="late"), back], None),
+    ):
+        with case(stretches):
+            assert from_above([LIMIT], stretches, ALONE_S) == found
+    same = with_overload(FOUND, FromAbove(1.8, None), "sessions/s")
+    assert same.memory is not None
+    assert (same.rate, same.memory.differ, same.memory.above.rate) == (2.0, False, 1.8)
+    lower = with_overload(FOUND, FromAbove(1.5, 1.8), "sessions/s")
+    assert lower.interval == Interval(1.5, 1.8)
+    assert lower.estimates[0].rate == lower.rate
+    wide = with_overload(replace(FOUND, interval=Interval(1.2, 2.2)), FromAbove(1.5, 1.8), "sessions/s")
+    assert wide.interval == Interval(1.2, 1.8), "nobody promises more than from below"
+    assert lower.memory is not None
+    assert lower.memory.below.interval == FOUND.interval
+    never = with_overload(FOUND, FromAbove(None, 0.9), "sessions/s")
+    assert (never.outcome, never.rate, never.estimates[0].rate) == ("cannot_tell", None, None)
+    assert "not met again at 0.9 sessions/s and above" in never.reason
+    assert with_overload(FOUND, None, "sessions/s") is FOUND
+
+
+def test_a_short_search_has_no_overload() -> None:
+    assert not Settings(time_s=70 * ALONE_S).times_of_sessions(ALONE_S).recovers
+    times = Settings(time_s=120 * ALONE_S).times_of_sessions(ALONE_S)
+    assert times.search_s == pytest.approx(1000)
+    assert times.most_s == pytest.approx(1600)
