@@ -34,7 +34,8 @@ SEEN_LENGTHS = 2.0
 STUCK_LENGTHS, RETURN_LENGTHS, DRAINED_LENGTHS = 4.0, 10.0, 13.0
 FALLEN, DRAINED_TIMES, DRAINED_MORE = 0.9, 1.5, 2.0
 """A return lasts for so long at most: where the open sessions become no fewer, where they do, and once few are open."""
-DOWN = 0.85
+DOWN, LEAST_SERVED = 0.85, 0.75
+"""Of a rate, or of what was served meanwhile where that is less: so far below it is the next one, but not further."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,28 +62,39 @@ class Recovery:
             return "end", running.rate
         if running.purpose == OVERLOAD:
             return (RETURN, self.found.low) if self._is_overloaded(running) else None
-        if running.seconds >= SEEN_LENGTHS * self.length_s and met_again(self.limits, running, self.length_s):
+        if self._has_recovered(running):
             return "end", running.rate
-        return (RETURN, self._lower(running.rate)) if self._is_stuck(running) else None
+        return (RETURN, self._lower(running)) if self._is_stuck(running) else None
 
     def _is_overloaded(self, running: Stretch) -> bool:
         lengths = running.seconds / self.length_s
         many = running.in_flight > OPEN_TIMES * self._usual(self.found.high) + OPEN_MORE
         return lengths >= MOST_LENGTHS or (many and lengths >= LEAST_LENGTHS)
 
+    def _has_recovered(self, running: Stretch) -> bool:
+        settled = running.seconds >= SEEN_LENGTHS * self.length_s and (self.in_users or self._is_drained(running))
+        return settled and met_again(self.limits, running, self.length_s)
+
+    def _is_drained(self, running: Stretch) -> bool:
+        return running.in_flight <= DRAINED_TIMES * self._usual(running.rate) + DRAINED_MORE
+
     def _is_stuck(self, running: Stretch) -> bool:
         lengths = running.seconds / self.length_s
         if self.in_users:  # as many are open as are asked for
             return lengths >= RETURN_LENGTHS
-        if running.in_flight <= DRAINED_TIMES * self._usual(running.rate) + DRAINED_MORE:
+        if self._is_drained(running):
             return lengths >= DRAINED_LENGTHS
         return lengths >= (RETURN_LENGTHS if running.in_flight < FALLEN * running.inherited else STUCK_LENGTHS)
 
     def _usual(self, rate: float) -> float:
         return rate * (1.0 if self.in_users else self.length_s)
 
-    def _lower(self, rate: float) -> float:
-        return max(1.0, math.floor(DOWN * rate)) if self.in_users else DOWN * rate
+    def _lower(self, running: Stretch) -> float:
+        """A rate at which the open sessions become fewer."""
+        rate, served = running.rate, running.answered / running.seconds
+        if self.in_users:
+            return max(1.0, math.floor(DOWN * rate))
+        return DOWN * max(LEAST_SERVED * rate, min(rate, served))
 
 
 class FromAbove(NamedTuple):
