@@ -31,7 +31,7 @@ OPEN_TIMES, OPEN_MORE = 3.0, 10.0
 """Overload lasts for so many session lengths, and ends between them once so many more sessions are open than usual."""
 SEEN_LENGTHS = 2.0
 """The last part of a return, which tells whether limits are met again."""
-STUCK_LENGTHS, RETURN_LENGTHS, DRAINED_LENGTHS = 4.0, 10.0, 13.0
+STUCK_LENGTHS, RETURN_LENGTHS, DRAINED_LENGTHS = 4.0, 10.0, 14.0
 FALLEN, DRAINED_TIMES, DRAINED_MORE = 0.9, 1.5, 2.0
 """A return lasts for so long at most: where the open sessions become no fewer, where they do, and once few are open."""
 DOWN, LEAST_SERVED = 0.85, 0.75
@@ -72,11 +72,18 @@ class Recovery:
         return lengths >= MOST_LENGTHS or (many and lengths >= LEAST_LENGTHS)
 
     def _has_recovered(self, running: Stretch) -> bool:
-        settled = running.seconds >= SEEN_LENGTHS * self.length_s and (self.in_users or self._is_drained(running))
-        return settled and met_again(self.limits, running, self.length_s)
+        """Tells whether it has met the limits for a while, at whose beginning too it was drained.
 
-    def _is_drained(self, running: Stretch) -> bool:
-        return running.in_flight <= DRAINED_TIMES * self._usual(running.rate) + DRAINED_MORE
+        What counts in the end is when turns were due, not when their answers came.
+        """
+        seen_s = SEEN_LENGTHS * self.length_s
+        drained = self.in_users or (self._is_drained(running) and self._is_drained(running, seen_s))
+        return running.seconds >= seen_s and drained and met_again(self.limits, running, self.length_s)
+
+    def _is_drained(self, running: Stretch, ago_s: float = 0.0) -> bool:
+        since = [part for part in running.slices if part.start_s >= running.end_s - ago_s]
+        more = sum(part.sent - part.answered for part in since)
+        return running.in_flight - more <= DRAINED_TIMES * self._usual(running.rate) + DRAINED_MORE
 
     def _is_stuck(self, running: Stretch) -> bool:
         lengths = running.seconds / self.length_s

@@ -84,8 +84,9 @@ def after_overload(found: CapacityResult) -> Iterator[str]:
         yield f"After overload every limit was met again at {rate_text(rows[-1].rate, None, unit)}."
         return
     below = rate_text(memory.below.rate, memory.below.interval, unit)
-    above = "at no rate that was tried" if memory.above.rate is None else f"at {rate_text(rows[-1].rate, None, unit)}"
-    yield f"From below the limits are met up to {below}, after overload only {above}."
+    last = rate_text(rows[-1].rate, None, unit)
+    after = f"they were not met again at {last} and above" if memory.above.rate is None else f"only at {last}"
+    yield f"From below the limits are met up to {below}, after overload {after}."
     yield from _gave_in(found, rows[0])
 
 

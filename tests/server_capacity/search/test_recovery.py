@@ -19,9 +19,12 @@ ALONE_S = 10.0
 FOUND = Answer("found", 2.0, Interval(1.8, 2.2), LIMIT.expression, estimates=(Estimate(LIMIT.expression, 2.0),))
 
 
-def stretch(purpose: str, rate: float, share: float = 0.0, *, seconds: int = 40, **more: float | str) -> Stretch:
-    """Ten turns a second, after a minute."""
-    slices = [Slice(second, second + 1, 2, 2, (Count(100, round(100 * share)),)) for second in range(60, 60 + seconds)]
+def stretch(
+    purpose: str, rate: float, share: float = 0.0, *, seconds: int = 40, begun: int = 2, **more: float | str
+) -> Stretch:
+    """A hundred turns a second, after a minute, with two sessions that end and so many that begin."""
+    counts = (Count(100, round(100 * share)),)
+    slices = [Slice(second, second + 1, begun, 2, counts) for second in range(60, 60 + seconds)]
     return replace(Stretch(7, rate, 60, 60 + seconds, tuple(slices), purpose), **more)  # type: ignore[arg-type]
 
 
@@ -70,6 +73,7 @@ def test_overload_follows_and_lower_rates_until_limits_are_met() -> None:
         ("it lasts", stretch(OVERLOAD, 3.3, 0.5, seconds=60, in_flight=60), (RETURN, 1.8)),
         ("too short to tell", stretch(RETURN, 1.8, seconds=10, in_flight=60, inherited=90), None),
         ("met again", stretch(RETURN, 1.8, seconds=20, in_flight=29, inherited=90), ("end", 1.8)),
+        ("met, but many were open", stretch(RETURN, 1.8, seconds=20, in_flight=29, inherited=90, begun=1), None),
         ("met, but many are open", stretch(RETURN, 1.8, seconds=20, in_flight=30, inherited=90), None),
         ("not met, fewer are open", stretch(RETURN, 1.8, 0.5, in_flight=60, inherited=90), None),
         ("no fewer are open", stretch(RETURN, 1.8, 0.5, in_flight=90, inherited=90), (RETURN, pytest.approx(1.53))),
