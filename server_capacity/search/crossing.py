@@ -46,14 +46,16 @@ class Crossing:
     dispersion: float
 
 
-def crossing(blocks: Sequence[UsersBlock], allowed: float, centre: float) -> Crossing:
+def crossing(
+    blocks: Sequence[UsersBlock], allowed: float, centre: float, slope_spread: float = SLOPE_SPREAD
+) -> Crossing:
     """The crossing within a factor of exp(0.5) of ``centre``."""
     x = math.log(centre) + np.linspace(-REACH, REACH, PLACES)
     users = np.array([block.users for block in blocks])
     of, over = (np.array([getattr(block, name) for block in blocks], float) for name in ("of", "over"))
     expected = of * _share(np.log(users) - x[:, None, None], SLOPES[None, :, None], allowed)
     likely = (over * np.log(np.maximum(expected, 1e-300)) - expected).sum(axis=2)
-    prior = -0.5 * ((np.log(SLOPES) - SLOPE) / SLOPE_SPREAD) ** 2
+    prior = -0.5 * ((np.log(SLOPES) - SLOPE) / slope_spread) ** 2
     best = np.unravel_index(np.argmax(likely + prior), likely.shape)
     dispersion = _dispersion(over, expected[best])
     density = np.exp(likely / dispersion + prior - (likely / dispersion + prior).max())

@@ -8,6 +8,7 @@ are no independent requests: the unit of randomness is a block of a few session 
 from __future__ import annotations
 
 import math
+from collections import Counter
 from dataclasses import replace
 from itertools import pairwise
 from statistics import geometric_mean
@@ -63,6 +64,8 @@ LONGEST_DRAIN = 30.0
 MOST_CHANGES = 900
 WIDER = 1.25
 """Bursts of sessions are longer than those of a closed queue: found on simulated searches of short chats."""
+SLOPE_SPREAD = 1.2
+"""Turns that are over by their own length are so at any rate: the share rises by less than that of like requests."""
 AT_MOST = "at most"
 ALONE = 0.3
 """Sessions open at a time on average: a rate at which hardly any meets another."""
@@ -236,7 +239,7 @@ def known_of(limit: Limit, place: int, stretches: Sequence[Stretch], session_s: 
     below = [each.users for each in points if each.share <= limit.allowed and (broken is None or each.users < broken)]
     kept = max(below, default=0.0)
     settled = [block for stretch, blocks in cut if stretch.purpose != "grow" for block in blocks]
-    near = [stretch.rate for stretch in stretches if stretch.purpose in ("above", "below") and not stretch.void]
+    near = near_rates(stretches)
     if broken is None or not settled or (kept * NARROW < broken and not near):
         return UserBracket(limit.expression, kept, broken, None, points=points, allowed=limit.allowed)
     centre = math.sqrt(kept * broken) if kept * NARROW >= broken else geometric_mean(near)
@@ -245,11 +248,19 @@ def known_of(limit: Limit, place: int, stretches: Sequence[Stretch], session_s: 
     return UserBracket(limit.expression, kept, broken, fitted, points=points, allowed=limit.allowed)
 
 
+def near_rates(stretches: Sequence[Stretch]) -> list[float]:
+    """The rates near the answer: those around an estimate, or one of bisection that two stretches left undecided."""
+    tried = [stretch for stretch in stretches if not stretch.void]
+    bisected = Counter(stretch.rate for stretch in tried if stretch.purpose == "bisect")
+    around = [stretch.rate for stretch in tried if stretch.purpose in ("above", "below")]
+    return around or [rate for rate, times in bisected.items() if times > 1]
+
+
 def _fitted(blocks: Sequence[UsersBlock], limit: Limit, centre: float) -> Crossing | None:
     near = [block for block in blocks if abs(math.log(block.users / centre)) < NEAR]
     if not near:
         return None
-    found = crossing(near, limit.allowed, centre)
+    found = crossing(near, limit.allowed, centre, SLOPE_SPREAD)
     low, high = (found.at * (end / found.at) ** WIDER for end in (found.interval.low, found.interval.high))
     return replace(found, interval=Interval(low, high))
 

@@ -173,6 +173,18 @@ def test_a_bracket_that_a_burst_widens_again_keeps_its_fit() -> None:
     assert found.interval.high < 3.4
 
 
+def test_a_rate_that_bisection_leaves_undecided_twice_is_near() -> None:
+    """A share of twice what is allowed is neither kept nor clearly broken, and the bracket gets no narrower."""
+    search = SessionSearch([LIMIT], Settings(time_s=4000), ALONE_S)
+    seen = [stretch(1.5, 0.03), stretch(3.4, 0.2, 1), stretch(2.26, 0.1, 2, "bisect")]
+    assert search.order(Moment(240, seen, 20)) == pytest.approx(2.26, rel=0.01)
+    seen = [stretch(1.5, 0.03), stretch(3.4, 0.2, 1), *(stretch(2.26, 0.1, n, "bisect") for n in (2, 3))]
+    rate = search.order(Moment(320, seen, 20))
+    assert search.purpose == "above"
+    assert isinstance(rate, float)
+    assert 1.5 < rate < 2.26, "a twentieth may be over, and it was a tenth"
+
+
 def test_a_share_of_turns_above_the_allowed_one_is_never_met() -> None:
     """Every tenth turn was over a limit that allows a twentieth: clearly kept is something else."""
     seen = [stretch(2, 0.1), stretch(3, 0.1, 1, "at most")]
