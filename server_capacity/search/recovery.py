@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from server_capacity.search.answer import Answer, Estimate, Interval, Memory
-from server_capacity.search.users import CLEARLY_OVER, CLEARLY_TIMES, load_text
+from server_capacity.search.users import clearly_over, load_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -138,7 +138,7 @@ def with_overload(answer: Answer, found: FromAbove | None, unit: str) -> Answer:
         return replace(answer, memory=Memory(below, Estimate(answer.limit, found.kept), differ=False))
     if found.kept is None:
         memory = Memory(below, Estimate(answer.limit))
-        reason = f"after overload, the limits were not met again at {load_text(found.broken)} {unit} and above"
+        reason = f"after overload, the limits were not met again at {load_text(found.broken, unit)} and above"
         return replace(_at(answer, None, None), outcome="cannot_tell", reason=reason, memory=memory)
     rate, seen = math.sqrt(found.kept * found.broken), Interval(found.kept, found.broken)
     rate = float(math.floor(rate)) if unit == "open sessions" else rate
@@ -164,11 +164,6 @@ def met_again(limits: Sequence[Limit], stretch: Stretch, length_s: float) -> boo
 def is_broken(limits: Sequence[Limit], stretch: Stretch) -> bool:
     """Tells whether its second half breaks a limit clearly: in the first answers come that had waited before it."""
     return _breaks(limits, [part for part in stretch.slices if 2 * part.start_s >= stretch.start_s + stretch.end_s])
-
-
-def clearly_over(of: int, over: int, allowed: float) -> bool:
-    """Tells whether so many over are no accident."""
-    return over >= min(CLEARLY_OVER, max(1, of)) and over > min(0.8, CLEARLY_TIMES * allowed) * of
 
 
 def _breaks(limits: Sequence[Limit], slices: Iterable[Slice]) -> bool:
