@@ -14,6 +14,7 @@ from server_capacity.results.types.capacity import CapacityResult
 from server_capacity.results.types.plan import PlanResult
 from server_capacity.results.types.proof import ProofResult
 from server_capacity.results.types.ranking import RankingResult
+from server_capacity.results.types.tiers import TiersResult
 from visualization.comparison.result import AbResult
 
 REFERENCE = Path(__file__).parent.parent / "docs" / "reference"
@@ -21,6 +22,7 @@ DRAFT = "https://json-schema.org/draft/2020-12/schema"
 KINDS: dict[str, tuple[type, str]] = {
     "capacity": (CapacityResult, "`benchmark capacity`"),
     "ranking": (RankingResult, "`benchmark capacity --vary`"),
+    "tiers": (TiersResult, "`benchmark capacity --tier`"),
     "fleet_plan": (PlanResult, "`benchmark plan`"),
     "proof": (ProofResult, "`benchmark capacity --verify`"),
     "ab": (AbResult, "`benchmark ab`"),

@@ -17,6 +17,8 @@ from inference_benchmarker.summary.summarising import summarise
 from inference_benchmarker.verdict.verdict import judge
 from server_capacity.planning.measured import Refused
 from server_capacity.planning.totals import content
+from server_capacity.results.tiers_checks import tier_row
+from server_capacity.results.tiers_folder import tiers_result
 from tests import schemas
 from tests.capacities import searched
 from tests.plans import planned
@@ -77,6 +79,7 @@ REFUSED = Refused("x: why.")
 MADE: dict[str, Callable[[], Any]] = {
     "ab": compared,
     "capacity": searched,
+    "tiers": lambda: tiers_result([tier_row("gold", "gold", searched())], "2026-11-27T12:00:00Z", "x"),
     "ranking": lambda: ranked(1000, ("m5", 300, 0.32), ("c5", 250, 0.204)),
     "fleet_plan": lambda: content([planned(target_rps=1000)], [REFUSED], created="", utilisation=0.7, spare=1),
     "proof": lambda: proof(ran(0.002)),

@@ -23,6 +23,7 @@ _OF_THE_ORIGINAL = ("find_rps.log", "wave_window.txt", "requests_fired", "locust
 _ANSWERS = {
     "capacity": ("search", "capacity.json"),
     "ranking": ("ranking", "ranking.json"),
+    "tiers": ("search", "tiers.json"),
     "proof": ("proof", "proof.json"),
     "plan": ("plan", "fleet_plan.json"),
     "ab": ("comparison", "ab.json"),

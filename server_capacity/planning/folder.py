@@ -17,7 +17,7 @@ from inference_benchmarker.wave.provenance import not_checked
 from server_capacity.planning.measured import Measured, Refused, measured
 from server_capacity.planning.searched_requests import requests_of
 from server_capacity.planning.text import to_text
-from server_capacity.results import capacity_folder, ranking_folder
+from server_capacity.results import capacity_folder, ranking_folder, tiers_folder
 from server_capacity.results.codec import check_plan
 from server_capacity.results.ranking_order import inherited_code
 from server_capacity.results.stored import Stored, writable
@@ -41,18 +41,25 @@ _STORED = Stored(FILE, "fleet_plan.txt", to_text, check_plan)
 load, read, is_plan = _STORED.load, _STORED.read, _STORED.is_in
 
 
-def read_search(folder: Path, instances: int | None, instance_type: str) -> Measured | Refused:
-    """A search, or the best one of a ranking, or the reason why no plan can rest on it; BenchmarkError for neither.
+def read_search(folder: Path, instances: int | None, instance_type: str, tier: str = "") -> Measured | Refused:
+    """A search, the best one of a ranking or that of a ``tier``, or the reason why no plan can rest on it.
+
+    BenchmarkError for none of these.
 
     A reason has the exit code of the search or of its ranking, too, and the words for it.
     ``instances`` of ``instance_type`` were measured, where they are given.
     """
-    best = _best_of(folder) if ranking_folder.is_ranking(folder) else _Best(folder)
+    if tiers_folder.is_tiers(folder):
+        best = _Best(_folder_of_tier(folder, tier))
+    elif tier:
+        raise BenchmarkError(f"{folder}: has no tiers, and --tier {tier} names one.", "Leave --tier out.")
+    else:
+        best = _best_of(folder) if ranking_folder.is_ranking(folder) else _Best(folder)
     folder = best.folder
     if not capacity_folder.is_capacity(folder):
         raise BenchmarkError(
             f"{folder}: is not the folder of a search (it has no {capacity_folder.FILE}).",
-            "Give a <timestamp>_capacity folder that `benchmark capacity` wrote, or a <timestamp>_ranking.",
+            "Give a <timestamp>_capacity folder that `benchmark capacity` wrote, a <timestamp>_ranking or _tiers.",
         )
     data, _, stored = capacity_folder.load(folder)
     try:
@@ -112,6 +119,18 @@ class _Best:
     price: Price | None = None
     beside: tuple[str, ...] = ()
     ranking_code: int = OK
+
+
+def _folder_of_tier(folder: Path, tier: str) -> Path:
+    found = tiers_folder.read(folder)
+    names = ", ".join(row.tier for row in found.rows)
+    row = next((row for row in found.rows if row.tier == tier), None)
+    if row is None:
+        asked = f"and none is called {tier}" if tier else "and a plan is for the limits of one"
+        raise BenchmarkError(f"{folder}: has the tiers {names}, {asked}.", f"Give --tier {found.rows[0].tier}, say.")
+    if row.capacity is None:
+        raise BenchmarkError(f"{folder}: {row.tier} was not searched ({row.headline}).", "Give another --tier.")
+    return folder / row.capacity
 
 
 def _best_of(folder: Path) -> _Best:

@@ -118,7 +118,7 @@ def _groups(questions: Sequence[PlanRequest]) -> list[tuple[PlanRequest, list[Me
         own: list[list[Measured]] = []
         for place, folder in enumerate(asked.capacities):
             try:
-                found = read_search(folder, _count_of(asked, place), asked.instance_type)
+                found = read_search(folder, _count_of(asked, place), asked.instance_type, asked.tier)
             except BenchmarkError as error:
                 problems.append(str(error))
                 continue

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 _NUMBERS = ("target_rps", "seconds_to_create")
 _COUNTS = ("spare", "minimum", "maximum")
-_TEXTS = ("name", "endpoint_name", "instance_type", "routing")
+_TEXTS = ("name", "endpoint_name", "instance_type", "routing", "tier")
 _OTHERS = ("capacity", "utilisation", "instances", "stages", "replay", "growth")
 KEYS = (*_OTHERS[:1], *_NUMBERS, *_COUNTS, *_TEXTS, *_OTHERS[1:])
 

@@ -32,6 +32,7 @@ class PlanRequest:
 
     ``capacities`` are folders of searches, ``instances`` how many instances each of them measured, where the folders do
     not say. ``growth_per_min`` and ``utilisation`` are shares, ``spare`` instances that may be lost.
+    ``tier``: whose search is planned for, in a folder of several tiers.
     ``endpoint_name``: as the deployed endpoint is called, which policies name; ``instance_type``: where the search does
     not know it.
     """
@@ -51,6 +52,7 @@ class PlanRequest:
     name: str = ""
     endpoint_name: str = ""
     instance_type: str = ""
+    tier: str = ""
 
     def problems(self) -> Iterator[Problem]:
         """Everything that is wrong with it, whatever the searches found."""

@@ -12,6 +12,7 @@ from server_capacity.results.capacity_checks import capacity_problems
 from server_capacity.results.plan_checks import plan_problems
 from server_capacity.results.proof_checks import proof_problems
 from server_capacity.results.ranking_checks import ranking_problems
+from server_capacity.results.tiers_checks import tiers_problems
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from server_capacity.results.types.plan import PlanResult
     from server_capacity.results.types.proof import ProofResult
     from server_capacity.results.types.ranking import RankingResult
+    from server_capacity.results.types.tiers import TiersResult
 
 
 def check_capacity(data: Mapping[str, Any]) -> CapacityResult:
@@ -37,6 +39,15 @@ def check_ranking(data: Mapping[str, Any]) -> RankingResult:
 
     found = decoded(data, RankingResult)
     _require(ranking_problems(found))
+    return found
+
+
+def check_tiers(data: Mapping[str, Any]) -> TiersResult:
+    """The object of ``tiers.json``."""
+    from server_capacity.results.types.tiers import TiersResult
+
+    found = decoded(data, TiersResult)
+    _require(tiers_problems(found))
     return found
 
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from server_capacity.search.curve import FINE, Sizes
-from server_capacity.search.limit_bracket import LimitBracket, fit_from, known_of, place_of_success
+from server_capacity.search.curve import COARSE, FINE, Sizes
+from server_capacity.search.limit_bracket import LimitBracket, fit_from, known_of, lowest_of, place_of_success
 from server_capacity.search.pace import Pace, overloaded, pace_of
 from server_capacity.search.points import points_of
 
@@ -24,8 +24,10 @@ if TYPE_CHECKING:
 LEAST_DOUBT = 4  # requests over that are no accident
 PATIENCE_S, PATIENCE_ANSWERS = 12.0, 12.0
 NEARLY = 0.7  # of what is allowed: growth stays; and is what ended it, though counted in the end it may be less
+GROWTH = ("grow", "at most")
 AROUND = ("bisect", "below", "above")
 REACH = 0.3  # in ln(rate), of the points that are fitted, above
+SERVES = 0.1  # in ln(rate), around the answer: as far away as a search's own stretches there
 HOPELESS = 0.3  # the share over from which no higher rate is kept
 
 
@@ -106,6 +108,20 @@ def _as_broken(limit: Limit, points: Sequence[Point], held: float, pace: Pace, s
     return LimitBracket(
         limit.expression, kept, held, fit_from(limit, points, pace, (kept, math.sqrt(kept * held)), sizes)
     )
+
+
+def served_s(limits: Sequence[Limit], settings: Settings, stretches: Sequence[Stretch]) -> float:
+    """The load of another search's stretches that a search with these limits would have sent, too, and so need not.
+
+    That is growth up to the rate that violates them, or may be tried; and what lies as near to the answer as its own
+    stretches would.
+    """
+    lowest = lowest_of(known_from_below(limits, settings, stretches, COARSE))
+    most = math.inf if lowest.broken is None else lowest.broken
+    counted = [each for each in stretches if each.rate > 0 and not each.void]
+    grown = [each for each in counted if each.purpose in GROWTH and each.rate <= most]
+    low, high = lowest.rate * math.exp(-SERVES), lowest.rate * math.exp(SERVES)
+    return _seconds(grown) + _seconds([each for each in counted if low <= each.rate <= high and each not in grown])
 
 
 def beyond(limits: Sequence[Limit], stretches: Sequence[Stretch], times: float) -> float | None:

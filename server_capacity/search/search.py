@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
 from server_capacity.search.curve import COARSE
-from server_capacity.search.growth import beyond, doubtful, known_from_below
+from server_capacity.search.growth import beyond, doubtful, known_from_below, served_s
 from server_capacity.search.limit_bracket import lowest_of
 from server_capacity.search.low_rate_check import BENEATH, beneath
 from server_capacity.search.pace import Pace, is_unanswered, overloaded, pace_of, timed
@@ -70,7 +70,8 @@ class Moment:
 class Search:
     """Asked several times a second for the next rate. ``purpose`` of the stretch that runs or was just ordered.
 
-    ``client_most``: the highest rate that the client could do, where it was the limit.
+    ``client_most``: the highest rate that the client could do, where it was the limit. ``beside_s``: the load of
+    another search that it knows, and that it would not have sent itself.
     """
 
     def __init__(self, limits: Sequence[Limit], settings: Settings) -> None:
@@ -78,6 +79,7 @@ class Search:
         self.first_rate = min(settings.start_rps or FIRST_RATE, settings.max_rps or math.inf)
         self.purpose = "grow"
         self.client_most: float | None = None
+        self.beside_s = 0.0
         self._too_much = 0.0
         self._load_s = 0.0
         self._changes = 0
@@ -86,6 +88,20 @@ class Search:
         self._paced, self._known_pace = -1, Pace()
         self._compared, self._lasts_from_s = 0, 0.0
         self._voids: dict[int, str] = {}
+
+    def resume(self, stretches: Sequence[Stretch]) -> float | Literal["end"]:
+        """The first rate of a search that knows another one's stretches, or the end where they are enough.
+
+        Their slices have the counts of this one's limits. Nothing is in flight any more.
+        """
+        moment = Moment(stretches[-1].end_s, without_accidents(self.limits, self._lasting(stretches)), 0)
+        served = served_s(self.limits, self.settings, moment.stretches)
+        if served >= self.settings.load_s(self._pace(moment).answer_s):
+            return "end"
+        first = self._next(moment)
+        self._load_s, self._changes = served, 0
+        self.beside_s = sum(each.seconds for each in stretches if each.rate > 0) - served
+        return first or stretches[-1].rate or self.first_rate
 
     def order(self, moment: Moment) -> float | Literal["end"] | None:
         """The rate to send from now on (0 pauses until the backlog is gone), the end, or None: as is."""

@@ -86,6 +86,7 @@ class SessionSearch:
         self.first_rate = min(settings.start_rps or first, settings.max_rps or math.inf)
         self.purpose = "grow"
         self.client_most: float | None = None
+        self.beside_s = 0.0
         self._least = 1.0 if in_users else ALONE / session_s
         self._changes = 0
         self._above = False

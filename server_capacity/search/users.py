@@ -49,6 +49,7 @@ class UserSearch:
         self.first_rate = float(min(settings.start_rps or max(1, round(think_s)), most))
         self.purpose = "grow"
         self.client_most: float | None = None
+        self.beside_s = 0.0
         self._changes = 0
         self._above = False
 

@@ -24,6 +24,8 @@ from inference_benchmarker.cli.capacity.searching import (
     served,
     tidied,
 )
+from inference_benchmarker.cli.capacity.tier_flags import tiers_of
+from inference_benchmarker.cli.capacity.tiers import questions_of, search_tiers
 from inference_benchmarker.cli.capacity.vary_flags import asked_of
 from inference_benchmarker.cli.capacity.verifying import planned_by, refuse_several, verify
 from inference_benchmarker.cli.core.address_flags import take_endpoint, without_addresses
@@ -73,7 +75,8 @@ def run(arguments: list[str]) -> int:
     refuse_several(arguments)
     options, addresses, problems = search_options(capacity_parser(), arguments)
     planned = planned_by(options, addresses)
-    question, asked, exports, described = _understood(options, addresses, problems)
+    questions, asked, exports, described = _understood(options, addresses, problems)
+    question = next(iter(questions.values()))
     give_back_large_blocks()
     tell = say_nothing if options["quiet"] else say
     if described is not None:
@@ -91,7 +94,9 @@ def run(arguments: list[str]) -> int:
         jobs = jobs_of(question.plan, asked.endpoints, make=asked.ranked or not options["demo"])
         if asked.ranked:
             return rank(question, jobs, asked, options, tell)
-        before(question.longest_s, jobs, asked, tell)
+        before(sum(each.longest_s for each in questions.values()), jobs, asked, tell)
+        if options["tier"] is not None:
+            return search_tiers(questions, jobs[0], options, tell, export)
         folder, found = _searched(question, jobs[0], options, tell, export)
         _print(found, str(folder), options)
         if page := draw_capacity(found, folder, tell):  # nobody waits for pictures to read the answer
@@ -123,8 +128,10 @@ def search_of(arguments: list[str]) -> WavePlan:
     os.environ.pop(HEADERS, None)
     options, addresses, problems = search_options(capacity_parser(), arguments)
     planned = planned_by(options, addresses)
-    question, asked, *_ = _understood(options, addresses, problems)
-    plan = question.plan
+    if options["tier"] is not None:
+        problems.append("--tier is not for pods: search each tier with --slo, or send from this machine or --hosts.")
+    questions, asked, *_ = _understood(options, addresses, problems)
+    plan = next(iter(questions.values())).plan
     jobs = jobs_of(plan, asked.endpoints, make=True) if planned is None else [planned.job(plan.factories_file)]
     if any(job.arguments is not None for job in jobs):
         raise BenchmarkError(
@@ -136,8 +143,11 @@ def search_of(arguments: list[str]) -> WavePlan:
 
 def _understood(
     options: dict[str, Any], addresses: list[str], problems: list[str]
-) -> tuple[Question, VariantsRequest, Exports, Described | None]:
-    """The search, the endpoints to make, where figures go, and the requests to an address; or one error."""
+) -> tuple[dict[str, Question], VariantsRequest, Exports, Described | None]:
+    """The search of each tier, or the only one; the endpoints to make, where figures go, the requests to an address.
+
+    One error with everything that is wrong.
+    """
     if options["demo"]:
         fill_in_demo(options)
     cache = options["cache"]
@@ -149,7 +159,9 @@ def _understood(
     exports = exports_of(options, problems)
     if exports.asked and options["vary"]:
         problems.append("--export is for one search, and --vary runs several, each in a process of its own.")
-    return make_question(options, problems), asked, exports, described
+    tiers = tiers_of(options, problems)
+    questions = questions_of(tiers, options, problems) if tiers else {"": make_question(options, problems)}
+    return questions, asked, exports, described
 
 
 def _searched(

@@ -7,6 +7,7 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from inference_benchmarker.cli.capacity.tier_flags import TIER_FLAG
 from inference_benchmarker.cli.capacity.users_flags import (
     REQUESTS,
     RPS,
@@ -122,7 +123,9 @@ CAPACITY_FLAGS: Table = table_for(
         ],
         "endpoint by URL, without a file": [*URL_FLAGS, _OF_A_WAVE["conversations"]._replace(about=CONVERSATIONS)],
         "limits": [
-            *_of_a_wave("slo", "success_threshold", "goodput"),
+            *_of_a_wave("slo"),
+            TIER_FLAG,
+            *_of_a_wave("success_threshold", "goodput"),
         ],
         "search": [
             Flag(
@@ -237,7 +240,8 @@ def fill_in_demo(options: dict[str, Any]) -> None:
     if options["endpoint_config"] is None:
         options["endpoint_config"] = str(demo_metrics())
     for name, value in _DEMO.items():
-        if options[name] is None and not (name == "time" and (options["precision"] or options["verify"])):
+        others = options["tier"] if name == "slo" else options["precision"] or options["verify"]
+        if options[name] is None and not others:
             options[name] = value
 
 

@@ -66,8 +66,8 @@ def plan_parser() -> Parser:
         "capacity_dir",
         metavar="CAPACITY_DIR",
         nargs="*",
-        help="the folder of a search, or of a ranking (its first row is planned). With several folders, each endpoint "
-        "is planned for the whole load",
+        help="the folder of a search, of a ranking (its first row is planned) or of tiers (with --tier). With several "
+        "folders, each endpoint is planned for the whole load",
     )
     parser.add_flags(PLAN_FLAGS)
     return parser

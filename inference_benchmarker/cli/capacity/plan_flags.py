@@ -113,6 +113,7 @@ PLAN_FLAGS: Table = table_for(
                 f"how requests are routed to instances, {RANDOM} or {LEAST_OUTSTANDING} (default: as measured)",
                 _routing,
             ),
+            Flag("--tier", "NAME", "the tier to plan for, if the folder is that of `benchmark capacity --tier`"),
             Flag("--endpoint-name", "NAME", "name of the deployed endpoint in the scaling policies"),
         ],
         "cost": PRICE_FLAGS,

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from inference_benchmarker.wave.wave import Wave
     from server_capacity.results.types.capacity import CapacityResult
+    from server_capacity.results.types.tiers import TiersResult
 
 _PAGE = "benchmark report --format html --output report.html"
 _LIMIT, _MODEL_LIMIT = "p99<200ms", "ttft.p99<1s"
@@ -46,6 +47,12 @@ def after_a_search(found: CapacityResult, folder: Path, code: int) -> str | None
     if code != OK or found.rate is None or found.in_ != "rps":
         return None
     return f"benchmark plan {shlex.quote(str(folder))} --target-rps 1000"
+
+
+def after_tiers(found: TiersResult, folder: Path) -> str | None:
+    """The plan for the first tier that has a confirmed answer; None where none has."""
+    tier = next((row.tier for row in found.rows if row.exit_code == OK and row.interval is not None), None)
+    return tier and f"benchmark plan {shlex.quote(str(folder))} --tier {tier} --target-rps 1000"
 
 
 def _page(wave: Wave) -> Iterator[str]:

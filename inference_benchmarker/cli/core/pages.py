@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from inference_benchmarker.cli.core.terminal import say_nothing
 from inference_benchmarker.errors import BenchmarkError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
     from server_capacity.results.types.capacity import CapacityResult
     from server_capacity.results.types.plan import PlanResult
     from server_capacity.results.types.ranking import RankingResult
+    from server_capacity.results.types.tiers import TiersResult
     from visualization.figures.figures import Figures
     from visualization.pareto.result import Pareto
 
@@ -30,6 +32,18 @@ def draw_capacity(found: CapacityResult, folder: Path, tell: Tell) -> Path | Non
     return _draw(
         lambda: make_figures((), None, read_capacities([folder], {}, lambda _: found)), folder, "capacity", tell
     )
+
+
+def draw_tiers(found: TiersResult, searched: Mapping[Path, CapacityResult], folder: Path, tell: Tell) -> Path | None:
+    """Those of several tiers side by side, and the path of the page."""
+    from visualization.figures.capacity import is_capacity, read_capacities
+    from visualization.pages.series import make_figures
+
+    stored = [path for path in searched if is_capacity(path)]
+    if not stored:
+        return None
+    figures = make_figures((), None, read_capacities(stored, {}, searched.__getitem__))
+    return _draw(lambda: replace(figures, title="Tiers", lead=found.headline), folder, "tiers", tell)
 
 
 def draw_ranking(found: RankingResult, folder: Path, tell: Tell) -> Path | None:

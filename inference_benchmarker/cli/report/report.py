@@ -38,7 +38,7 @@ def run(arguments: list[str]) -> int:
     give_back_large_blocks()
     stored = _stored(options.dir)
     if options.format == CSV:
-        table, exit_code = table_of_runs(options.dir)
+        table, exit_code = table_of_runs(options.dir, _searches(options.dir, stored))
         hand_out(table, options.output, CSV)
         return worst_exit_code(exit_code, OK if stored is None else int(stored.found.exit_code))
     if stored is not None:
@@ -54,19 +54,29 @@ def run(arguments: list[str]) -> int:
 
 
 def _stored(folder: Path) -> Loaded[Any] | None:
-    """The answer of a search, a plan, a proof or a ranking, where the folder has one."""
+    """The answer of a search, a plan, a proof, a ranking or several tiers, where the folder has one."""
     from server_capacity.experiments.proof import folder as of_proof
     from server_capacity.planning import folder as of_plan
     from server_capacity.results import capacity_folder as of_capacity
     from server_capacity.results import ranking_folder as of_ranking
+    from server_capacity.results import tiers_folder as of_tiers
 
     kinds: tuple[tuple[Callable[[Path], bool], Callable[[Path], Loaded[Any]]], ...] = (
         (of_capacity.is_capacity, of_capacity.load),
         (of_plan.is_plan, of_plan.load),
         (of_proof.is_proof, of_proof.load),
         (of_ranking.is_ranking, of_ranking.load),
+        (of_tiers.is_tiers, of_tiers.load),
     )
     return next((load(folder) for is_one, load in kinds if is_one(folder)), None)
+
+
+def _searches(folder: Path, stored: Loaded[Any] | None) -> list[Path]:
+    """The folders of the searches in it, where it has the answers of several tiers."""
+    from server_capacity.results.tiers_folder import searches
+    from server_capacity.results.types.tiers import TiersResult
+
+    return searches(folder, stored.found) if stored and isinstance(stored.found, TiersResult) else []
 
 
 def _of_a_run(options: Namespace) -> int:

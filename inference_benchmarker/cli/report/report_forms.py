@@ -10,7 +10,7 @@ from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.exit_codes import BAD_INPUT, OK, worst_exit_code
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from pathlib import Path
 
     from inference_benchmarker.wave.wave import Wave
@@ -24,10 +24,11 @@ def form_of(wave: Wave, form: str, aiperf: AiperfResult | None = None) -> str:
     return _FORMS[form](wave, "" if aiperf is None else shortfall(aiperf)) + of_aiperf(aiperf, form)
 
 
-def table_of_runs(folder: Path) -> tuple[str, int]:
+def table_of_runs(folder: Path, searches: Sequence[Path] = ()) -> tuple[str, int]:
     """A row for each run in a folder, or for the one that it is, as CSV; and the exit code of all of them.
 
     The runs of A and B lie a folder below, and those that do not count are among them; how they ended counts, too.
+    Those of ``searches`` below it lie in theirs.
     """
     from inference_benchmarker.report.csv_rows import UNREADABLE, csv_row, to_csv
     from inference_benchmarker.wave.run_folders import runs_of
@@ -38,7 +39,8 @@ def table_of_runs(folder: Path) -> tuple[str, int]:
     rows: list[dict[str, Any]] = []
     experiment = ab.load(folder) if ab.is_ab(folder) else None
     codes = [OK if experiment is None else experiment.cut_code]
-    runs = runs_of(folder) if experiment is None else [folder / each.run for each in experiment.sent]
+    inside = [run for each in searches or [folder] for run in runs_of(each)] if experiment is None else []
+    runs = inside if experiment is None else [folder / each.run for each in experiment.sent]
     for path in runs:
         try:
             wave = Wave.load(path)

@@ -12,6 +12,7 @@ from server_capacity.experiments.measurements.counting import count_stages
 from server_capacity.experiments.measurements.evidence import SearchEvidence
 from server_capacity.experiments.measurements.user_count_search import search_of
 from server_capacity.results.types.result_status import EARLY
+from server_capacity.search.search import Search
 from server_capacity.search.stretch import CLIENT
 
 if TYPE_CHECKING:
@@ -27,11 +28,14 @@ if TYPE_CHECKING:
 _BREAKS_OFF = ("loopback_down", "primary_lost", "worker_lost", "disk_full")
 
 
-def explore(question: Question, waves: Waves) -> SearchEvidence:
-    """Search for the capacity; where a client with more workers may do more, the search goes on in another wave."""
+def explore(question: Question, waves: Waves, known: SearchEvidence | None = None) -> SearchEvidence:
+    """Search for the capacity; where a client with more workers may do more, the search goes on in another wave.
+
+    ``known``: what was measured for another tier, compared with these limits, with which it begins.
+    """
     search = search_of(question)
-    found = SearchEvidence(question.plan.workers)
-    rate: Decimal | None = question.offerable(search.first_rate)
+    found = known or SearchEvidence(question.plan.workers)
+    rate = _first_rate(question, search, found)
     while rate is not None:
         more = found.workers < question.most_workers
         pilot = CapacityPilot(search, question, rate, found.stretches, found.next_place, more_workers=more)
@@ -43,6 +47,14 @@ def explore(question: Question, waves: Waves) -> SearchEvidence:
             why = f"{pilot.client_limit[:1].upper()}{pilot.client_limit[1:]}"
             waves.say(f"{why}. Continuing with {found.workers} workers.")
     return found
+
+
+def _first_rate(question: Question, search: AnySearch, found: SearchEvidence) -> Decimal | None:
+    """The rate with which it begins; None where enough is known already."""
+    if not found.rows or not isinstance(search, Search):
+        return question.offerable(search.first_rate)
+    first = search.resume(found.stretches)
+    return None if first == "end" else question.offerable(first)
 
 
 def _sent(question: Question, waves: Waves, found: SearchEvidence, rate: Decimal, pilot: CapacityPilot) -> Wave | None:

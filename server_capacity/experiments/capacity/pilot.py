@@ -97,7 +97,9 @@ class CapacityPilot:
     def progress(self, spool_state: SpoolState, now_ns: int) -> str:
         """The line of this moment for the live view."""
         stretches = self.moment(spool_state, now_ns).stretches
-        return progress_text(self._question.limits, stretches, self._question.settings.time_s, self._question.unit)
+        asked_s, unit = self._question.settings.time_s, self._question.unit
+        time_s = None if asked_s is None else asked_s + self._search.beside_s
+        return progress_text(self._question.limits, stretches, time_s, unit)
 
     def moment(self, spool_state: SpoolState, now_ns: int) -> Moment:
         """Everything that is known now, on the clock of the whole search."""

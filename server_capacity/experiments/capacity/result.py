@@ -75,6 +75,7 @@ def content(question: Question, explored: SearchEvidence, answer: Answer, confir
         time_asked_s=question.settings.time_s,
         load_s=explored.load_s,
         void_s=explored.void_s,
+        shared_s=explored.shared_s if explored.shared else None,
         workers=explored.workers,
         limits=[
             *(_limit(place, answer, confirmed, question) for place in range(len(question.limits))),
@@ -182,7 +183,7 @@ def _own_waits(explored: SearchEvidence) -> str | None:
 
 def _created(explored: SearchEvidence) -> str | None:
     """The UTC time at which the first wave began, in ISO 8601; None without one."""
-    waves = (*explored.warming, *explored.waves)
+    waves = (*explored.warming, *explored.waves[explored.shared :]) or explored.waves
     return waves[0].window.start if waves else None
 
 
@@ -207,11 +208,14 @@ def _waves(explored: SearchEvidence, confirmed: list[Confirmed]) -> dict[str, li
     def names(of: list[Wave]) -> list[str]:
         return [each.run_dir.path.name for each in of if each.run_dir is not None]
 
-    others = {id(wave) for wave in (*explored.adaptive, *(each.wave for each in confirmed))}
+    own, shared = explored.waves[explored.shared :], explored.waves[: explored.shared]
+    adaptive = [wave for wave in explored.adaptive if id(wave) in set(map(id, own))]
+    others = {id(wave) for wave in (*adaptive, *(each.wave for each in confirmed))}
     return {
         "warming": names(explored.warming),
-        "exploration": names(explored.adaptive),
-        "narrowing": names([wave for wave in explored.waves if id(wave) not in others]),
+        "exploration": names(adaptive),
+        "narrowing": names([wave for wave in own if id(wave) not in others]),
         "confirmation": names([each.wave for each in confirmed if not each.soak]),
         "soak": names([each.wave for each in confirmed if each.soak]),
+        **({"shared": names(shared)} if shared else {}),
     }

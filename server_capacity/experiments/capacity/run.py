@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from inference_benchmarker.engine.hosts.logins import keeping_logins
 from inference_benchmarker.engine.launch import resolve
@@ -51,12 +51,23 @@ if TYPE_CHECKING:
 KIND = "capacity"
 
 
-def make_folder(question: Question) -> Path:
-    """``<UTC timestamp>_capacity/``; every cheap problem is raised before it is made, as one BenchmarkError."""
+class Searched(NamedTuple):
+    """A search that is over: its answer, and what that was taken from."""
+
+    found: CapacityResult
+    explored: SearchEvidence
+    confirmed: list[Confirmed]
+
+
+def make_folder(question: Question, kind: str = KIND) -> Path:
+    """``<UTC timestamp>_capacity/``, or that of another ``kind``.
+
+    Every cheap problem is raised before it is made, as one BenchmarkError.
+    """
     plan = question.exploration(1.0, question.plan.workers, question.plan.output_dir)
     refuse([problem.text for problem in problems_of(plan)])
     resolve(plan)
-    return make_stamped_folder(question.plan.output_dir, KIND)
+    return make_stamped_folder(question.plan.output_dir, kind)
 
 
 def find_capacity(question: Question, waves: Waves) -> CapacityResult:
@@ -64,12 +75,17 @@ def find_capacity(question: Question, waves: Waves) -> CapacityResult:
 
     KeyboardInterrupt where it was interrupted before anything was measured; later it ends with what is known.
     """
+    return search_with(question, waves).found
+
+
+def search_with(question: Question, waves: Waves, known: SearchEvidence | None = None) -> Searched:
+    """The same with what the answer was taken from. ``known``: what was measured before, for another tier."""
     with counting_interrupts() as interrupts, keeping_logins():
-        warming = warm(question, waves) if question.warm else []
+        warming = warm(question, waves) if question.warm and known is None else []
         if question.sessions is not None:
             question, first = scout(question, waves)
             warming.append(first)
-        explored = explore(question, waves)
+        explored = explore(question, waves, known)
         explored.warming = warming
         found = narrowed(question, waves, explored, lambda: _answer(question, explored), interrupts)
         save(waves.folder, replace(content(question, explored, found, []), payloads=payloads(waves)))
@@ -78,7 +94,8 @@ def find_capacity(question: Question, waves: Waves) -> CapacityResult:
         if waves.server.sources and not explored.interrupted and not interrupts.count:
             found, confirmed = _with_server(question, waves, explored, confirmed, interrupts)
         found = unless_over(question, unless_refuted(found, confirmed), confirmed)
-        return save(waves.folder, _whole(question, waves, explored, found, confirmed))
+        whole = save(waves.folder, _whole(question, waves, explored, found, confirmed))
+        return Searched(whole, explored, confirmed)
 
 
 def _whole(

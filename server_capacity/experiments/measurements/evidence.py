@@ -11,7 +11,7 @@ from server_capacity.search.retried_rate import without_warm_up
 from server_capacity.search.slow_down import SLOWER, slower, without_slow_down
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from inference_benchmarker.wave.wave import Wave
     from server_capacity.experiments.measurements.client_limit import Queueing
@@ -42,7 +42,9 @@ class SearchEvidence:
     ``warming``: the waves before, which sent each payload once. ``client_limit``: why no higher rate could be offered,
     with all workers that there may be; or None. ``queueing``: within the client, of requests that it had sent.
     ``slower``: where the endpoint got slower with time, and ``early`` the answer of what came before.
-    ``failures``: sentences on what broke a wave off, or could not be done.
+    ``failures``: sentences on what broke a wave off, or could not be done. ``marks``: of each wave the purposes of its
+    stages, and why some counted for nothing at first; ``shared``: so many of the first waves were sent for another
+    tier.
     """
 
     workers: int
@@ -55,6 +57,8 @@ class SearchEvidence:
     early: Answer | None = None
     interrupted: bool = False
     failures: list[str] = field(default_factory=list)
+    marks: list[list[tuple[str, str]]] = field(default_factory=list)
+    shared: int = 0
 
     @property
     def stretches(self) -> tuple[Stretch, ...]:
@@ -83,13 +87,20 @@ class SearchEvidence:
         """Those of them that count for nothing."""
         return sum(row.stretch.seconds for row in self.rows if row.stretch.rate > 0 and row.stretch.void)
 
-    def add(self, wave: Wave, stages: Iterable[Counted]) -> None:
+    @property
+    def shared_s(self) -> float:
+        """Those that were sent for another tier."""
+        names = {name_of(wave) for wave in self.waves[: self.shared]}
+        return sum(row.stretch.seconds for row in self.rows if row.stretch.rate > 0 and row.wave in names)
+
+    def add(self, wave: Wave, stages: Sequence[Counted]) -> None:
         """Another wave, with its stages by the wave's own clock and numbers."""
         number, start_s = self.next_place
-        name = "" if wave.run_dir is None else wave.run_dir.path.name
+        self.marks.append([(each.stretch.purpose, each.stretch.void) for each in stages])
         self.waves.append(wave)
         self.rows += [
-            CountedStretch(replace(each, stretch=shifted(each.stretch, number, start_s)), name) for each in stages
+            CountedStretch(replace(each, stretch=shifted(each.stretch, number, start_s)), name_of(wave))
+            for each in stages
         ]
 
     def leave_out_warm_up(self, question: Question) -> None:
@@ -118,6 +129,11 @@ class SearchEvidence:
             replace(row, counted=replace(row.counted, stretch=stretch))
             for row, stretch in zip(self.rows, stretches, strict=True)
         ]
+
+
+def name_of(wave: Wave) -> str:
+    """The name by which rows know their wave."""
+    return "" if wave.run_dir is None else wave.run_dir.path.name
 
 
 def shifted(stretch: Stretch, number: int, start_s: float) -> Stretch:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from inference_benchmarker.verdict.server.limit_checks import held_against, is_share
 from inference_benchmarker.words.units import NS
 from server_capacity.experiments.measurements.completions import Completions, Span
+from server_capacity.experiments.measurements.evidence import name_of
 from server_capacity.experiments.measurements.generation import generated
 from server_capacity.experiments.measurements.limit_rows import limit_row
 from server_capacity.experiments.server_side.disturbance import disturbances, voids
@@ -143,11 +144,6 @@ def _lowest(answer: Answer, first: ServerEstimate | UserEstimate) -> Answer:
 def all_waves(explored: SearchEvidence, confirmed: Sequence[Confirmed]) -> list[Wave]:
     """The search's waves, each once, in their order."""
     return list({name_of(wave): wave for wave in (*explored.waves, *(each.wave for each in confirmed))}.values())
-
-
-def name_of(wave: Wave) -> str:
-    """The name by which rows know their wave."""
-    return "" if wave.run_dir is None else wave.run_dir.path.name
 
 
 def spans_of(explored: SearchEvidence) -> dict[int, Span]:

@@ -16,8 +16,9 @@ from inference_benchmarker.engine.processes.interrupts import until_interrupted
 from inference_benchmarker.facts.server_metric import collected
 from inference_benchmarker.wave import writer
 from inference_benchmarker.wave.files.instances_file import add_line
+from server_capacity.experiments.measurements.evidence import name_of
 from server_capacity.experiments.server_side.disturbance import Standing
-from server_capacity.experiments.server_side.server_attachment import all_waves, name_of
+from server_capacity.experiments.server_side.server_attachment import all_waves
 from server_capacity.metrics.cloudwatch.instances import by_samples
 from server_capacity.metrics.config import make_sources
 from server_capacity.metrics.follower import Follower

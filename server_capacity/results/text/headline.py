@@ -63,6 +63,9 @@ def _width(interval: Interval | None) -> float:
     return 0.0 if interval is None else interval.high - interval.low
 
 
+UNITS = {"rps": "/s", "users": " users", "sessions": " sessions/s"}
+
+
 def is_after_overload(found: CapacityResult) -> bool:
     """Tells whether the endpoint, once overloaded, met the limits again at lower rates only."""
     after = any(row.purpose == RETURN for row in found.stretches or [])
@@ -71,7 +74,7 @@ def is_after_overload(found: CapacityResult) -> bool:
 
 def unit_of(found: CapacityResult) -> str:
     """The unit of its rates: requests or sessions a second, or users."""
-    return {"rps": "/s", "users": " users", "sessions": " sessions/s"}[found.in_]
+    return UNITS[found.in_]
 
 
 def between(interval: Interval, unit: str) -> str:

@@ -143,6 +143,7 @@ class CapacityResult:
     time_asked_s: Seconds | None = None
     load_s: Seconds | None = None
     void_s: Seconds | None = None
+    shared_s: Seconds | None = field(default=None, metadata=OMITTED)
     workers: Count | None = None
     limits: list[LimitRow] = field(default_factory=list)
     curve: list[Point] | None = None

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from server_capacity.search.estimate import answer
-from server_capacity.search.growth import PATIENCE_S, beyond, doubtful
+from server_capacity.search.growth import PATIENCE_S, beyond, doubtful, served_s
 from server_capacity.search.limits import Limit
 from server_capacity.search.search import Moment, Search
 from server_capacity.search.settings import Settings
@@ -96,3 +96,31 @@ def test_a_rate_at_which_nothing_was_over_in_the_end_does_not_hold_growth() -> N
     cold = run(("grow", 1.0, 4, 1.0), ("grow", 4.0, 3, 0.0), ("grow", 1.0, PATIENCE_S, 0.0))
     rate, purpose = ordered(cold)
     assert (rate, purpose) == (16.0, "grow")
+
+
+def test_of_another_search_growth_serves_and_what_is_near_the_answer() -> None:
+    """Growth above the rate that violates the limit, and stretches far from the answer, it would not have sent."""
+    grown = (LOW, ("grow", 128.0, 3, 0.9), ("grow", 256.0, 3, 0.9))
+    near = (("below", 100.0, 9, 0.03), ("above", 104.0, 9, 0.07)) * 3
+    known = run(*grown, *near, ("below", 30.0, 9, 0.0))
+    assert served_s([P95], Settings(), known) == 3 + 3 + 6 * 9
+    assert served_s([P95], Settings(), run(LOW, ("grow", 128.0, 3, 0.0), ("above", 110.0, 9, 0.0))) == 3 + 3
+
+
+def test_a_search_goes_on_where_another_one_left_off() -> None:
+    search = Search([P95], Settings(time_s=60))
+    assert search.resume(run(LOW, ("grow", 128.0, 3, 0.0), ("above", 110.0, 9, 0.0))) == 256.0
+    assert (search.purpose, search.beside_s) == ("grow", 9.0)
+
+    search = Search([P95], Settings(time_s=60))
+    rate = search.resume(run(LOW, ("grow", 128.0, 3, 0.9), ("below", 70.0, 9, 0.0)))
+    assert search.purpose == "bisect"
+    assert isinstance(rate, float)
+    assert 70 < rate < 128
+
+
+def test_a_search_that_knows_enough_sends_nothing() -> None:
+    near = (("below", 100.0, 9, 0.03), ("above", 104.0, 9, 0.07)) * 3
+    known = run(LOW, ("grow", 128.0, 3, 0.9), *near)
+    assert Search([P95], Settings(time_s=60)).resume(known) == "end"
+    assert Search([P95], Settings(time_s=61)).resume(known) != "end"

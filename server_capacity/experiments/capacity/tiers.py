@@ -1,0 +1,93 @@
+"""Capacities of several tiers: a search of each, one after the other, that begins with all that was sent before.
+
+Whatever was sent for one tier is counted against the limits of the next one, too: a search finds growth done, and near
+its own answer the evidence of the others.
+"""
+
+from __future__ import annotations
+
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from inference_benchmarker.errors import BenchmarkError
+from inference_benchmarker.wave.run_dir import OWNER_ONLY
+from server_capacity.experiments.capacity.run import search_with
+from server_capacity.experiments.measurements.counting import count_stages
+from server_capacity.experiments.measurements.evidence import SearchEvidence, name_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+    from inference_benchmarker.wave.wave import Wave
+    from server_capacity.experiments.capacity.run import Searched
+    from server_capacity.experiments.capacity.waves import Waves
+    from server_capacity.experiments.measurements.question import Question
+    from server_capacity.results.types.capacity import CapacityResult
+
+
+@dataclass(frozen=True, slots=True)
+class Tier:
+    """A tier's name, which is that of its folder, too, and its search."""
+
+    name: str
+    question: Question
+
+
+def find_tiers(tiers: Sequence[Tier], waves: Waves) -> Iterator[tuple[Tier, Path, CapacityResult]]:
+    """The answer of each tier, as soon as it is there, and its folder; an interrupt ends them all."""
+    before: Searched | None = None
+    top = waves.folder
+    for tier in tiers:
+        waves = replace(waves, folder=top / tier.name)
+        waves.say(f"{tier.name}: {', '.join(each.expression for each in tier.question.limits)}.")
+        known = None if before is None else known_of(tier.question, before)
+        with _made(waves.folder):
+            before = search_with(tier.question, waves, known)
+        yield tier, waves.folder, before.found
+        if before.found.outcome == "interrupted":
+            return
+
+
+@contextmanager
+def _made(folder: Path) -> Iterator[None]:
+    """A folder; where a search could not begin in it, it is left empty, and removed."""
+    folder.mkdir(mode=OWNER_ONLY)
+    try:
+        yield
+    except (BenchmarkError, KeyboardInterrupt):
+        with suppress(OSError):
+            folder.rmdir()
+        raise
+
+
+def known_of(question: Question, before: Searched) -> SearchEvidence:
+    """Everything that was sent for the tiers before, in its order, compared with the limits of this one.
+
+    A wave that confirmed another tier is evidence as good as a stretch. What showed of the endpoint itself, that it
+    warmed up or got slower, is looked at anew: by these limits.
+    """
+    sent = sorted(_sent(before), key=lambda each: each[0].window.start_unix_ns)
+    found = SearchEvidence(before.explored.workers, queueing=before.explored.queueing, shared=len(sent))
+    for wave, marks in sent:
+        stages = count_stages(wave, question.limits, question.user_limits)
+        found.add(
+            wave,
+            [
+                replace(stage, stretch=replace(stage.stretch, purpose=purpose, void=void))
+                for stage, (purpose, void) in zip(stages, marks, strict=True)
+            ],
+        )
+    found.leave_out_warm_up(question)
+    found.leave_out_slow_down(question)
+    return found
+
+
+def _sent(before: Searched) -> Iterator[tuple[Wave, list[tuple[str, str]]]]:
+    """Each wave once, with the purposes of its stages and why some of them count for nothing."""
+    explored, names = before.explored, {name_of(wave) for wave in before.explored.waves}
+    yield from zip(explored.waves, explored.marks, strict=True)
+    for each in before.confirmed:
+        if name_of(each.wave) not in names:
+            yield each.wave, [(each.stage.stretch.purpose, each.spoilt)]

@@ -1,0 +1,79 @@
+"""The capacities of several tiers in words: a line and a row of each, and the load that they shared. Pure.
+
+What is read here is the object of ``tiers.json``.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from inference_benchmarker.exit_codes import OK
+from inference_benchmarker.words.text import one_line, plain
+from inference_benchmarker.words.wording import aligned, length_text
+from server_capacity.results.text.headline import UNITS, between, rate_text
+from server_capacity.results.text.model import folded_sentence
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from server_capacity.results.types.tiers import TierRow, TiersResult
+
+_LONGEST_NAME = 24
+_CONFIRMED = {"holds": "yes", "fails": "no", "cannot_tell": "inconclusive", None: "no"}
+
+
+def headline(found: TiersResult) -> str:
+    """The answer of each tier, in one line."""
+    return "; ".join(_answers(found))
+
+
+def to_text(found: TiersResult, folder: str = "") -> str:
+    """The report: the answers first and last."""
+    sections = (
+        _answers(found),
+        _table(found),
+        _notes(found),
+        [*_answers(found), *([f"Folder: {folder}"] if folder else [])],
+    )
+    return "\n\n".join("\n".join(map(plain, lines)) for section in sections if (lines := list(section))) + "\n"
+
+
+def _answers(found: TiersResult) -> list[str]:
+    return [f"{row.tier}: {row.headline}" for row in found.rows]
+
+
+def _table(found: TiersResult) -> Iterator[str]:
+    rows = [_row(row, UNITS[found.in_]) for row in found.rows]
+    yield from aligned([["Tier", "capacity", "95% interval", "first violated", "confirmed"], *rows])
+
+
+def _row(row: TierRow, unit: str) -> list[str]:
+    interval = row.interval
+    rate = "-" if row.rate is None else f"{'' if interval else '≥ '}{rate_text(row.rate, interval, unit)}"
+    return [
+        one_line(row.tier, _LONGEST_NAME),
+        rate,
+        between(interval, unit) if interval else "-",
+        one_line(row.limit or "-", _LONGEST_NAME),
+        _CONFIRMED[row.confirmed],
+    ]
+
+
+def _notes(found: TiersResult) -> Iterator[str]:
+    for row in found.rows:
+        if row.warnings:
+            so = f"; so the exit code is {row.exit_code}" if row.exit_code == found.exit_code != OK else ""
+            yield from folded_sentence(f"? {row.tier}: {'; '.join(row.warnings)}{so}.")
+    yield from folded_sentence(" ".join(_loads(found)))
+
+
+def _loads(found: TiersResult) -> Iterator[str]:
+    """The load that was sent for each tier, and what of the earlier tiers' joined its evidence."""
+    for row in found.rows:
+        if row.load_s is None:
+            continue
+        own = length_text(row.load_s - (row.shared_s or 0.0))
+        beside = (
+            f", and {length_text(row.shared_s)} sent for earlier tiers, judged by its limits" if row.shared_s else ""
+        )
+        yield f"{row.tier}: {own} of load{beside}."
