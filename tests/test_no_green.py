@@ -26,6 +26,9 @@ from server_capacity.results.ranking_row import Aim, row_of
 from server_capacity.results.text.capacity import to_text as text_of_search
 from server_capacity.results.text.headline import headline as headline_of_search
 from server_capacity.results.text.ranking import to_text as text_of_ranking
+from server_capacity.results.text.tiers import to_text as text_of_tiers
+from server_capacity.results.tiers_checks import tier_row
+from server_capacity.results.tiers_folder import tiers_result
 from server_capacity.results.types.price import per_million
 from server_capacity.results.types.result_status import UNSAVED, settled
 from tests.capacities import searched
@@ -83,6 +86,13 @@ def of_ranking(**more: Any) -> Artefacts:
         ranked.exit_code,
         {"text": text[0], "last": text[-1], "json": ranked.headline, "page": page.lead},
     )
+
+
+def of_tiers(**more: Any) -> Artefacts:
+    rows = [tier_row(name, name, settled(searched(**each))) for name, each in (("gold", {}), ("silver", more))]
+    found = tiers_result(rows, "", None)
+    text = text_of_tiers(found).splitlines()
+    return Artefacts(found.exit_code, {"text": text[0], "last": text[-1], "json": found.headline})
 
 
 def of_proof(plan_code: int = 0, **more: Any) -> Artefacts:
@@ -162,7 +172,7 @@ FRONTIERS: list[tuple[str, Callable[[Wave], Wave], int]] = [
 ENDS: list[tuple[str, str, Callable[[], Artefacts], Callable[[], Artefacts], int]] = [
     *(
         (kind, end, make, lambda make=make, more=more: make(**more), code)
-        for kind, make in (("search", of_search), ("ranking", of_ranking))
+        for kind, make in (("search", of_search), ("tiers", of_tiers), ("ranking", of_ranking))
         for end, (more, code) in SEARCHES.items()
     ),
     *(("proof", f"its plan has {code}", of_proof, lambda code=code: of_proof(code), code) for code in (1, 3, 130)),

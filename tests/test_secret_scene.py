@@ -171,6 +171,8 @@ def test_searches_a_ranking_and_their_plans(steady: Scene) -> None:
     scene.run("capacity", *FILE, *short)
     scene.run("capacity", scene.url, "--body", "{}", *HEADERS, *OUT, *short)
     scene.run("capacity", *FILE, *short, "--vary", "size=1,2", "--yes")
+    tiers = ("--tier", "gold:p99<2s", "--tier", "silver:p99<3s")
+    scene.run("capacity", *FILE, "--time", 8, "--max-rps", 60, "--workers", 1, *tiers)
     logs = [path.read_text() for path in (scene.folder / "runs").rglob("endpoint_factory_*.log")]
     assert len(logs) == 2
     assert all("making it with [hidden]" in log for log in logs)
@@ -178,6 +180,8 @@ def test_searches_a_ranking_and_their_plans(steady: Scene) -> None:
         scene.run("plan", folder, "--target-rps", 20, *OUT)
         scene.run("report", folder)
     scene.run("report", scene.one("*_ranking"))
+    scene.run("report", scene.one("*_tiers"))
+    scene.run("plan", scene.one("*_tiers"), "--tier", "silver", "--target-rps", 20, *OUT)
     scene.run("plan", scene.one("*_ranking"), "--target-rps", 20, *OUT)
     scene.run("plot", *(scene.folder / "runs").glob("*_capacity*"), "--plot-output-dir", "plots")
     scene.run("endpoints", "clean", "runs")

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from inference_benchmarker.exit_codes import worst_exit_code
+from inference_benchmarker.exit_codes import INVALID, OK, worst_exit_code
 from inference_benchmarker.words.redact import quoted
 from server_capacity.results.agreement import between
-from server_capacity.results.types.result_status import FAILED, left_open_by, standing
+from server_capacity.results.types.result_status import FAILED, is_unsaved, left_open_by, standing
 from server_capacity.results.types.tiers import TierRow
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ def tier_row(tier: str, folder: str, found: CapacityResult) -> TierRow:
         shared_s=found.shared_s,
         ended=status.ended,
         confirmed=status.confirmed,
-        exit_code=status.exit_code,
+        exit_code=worst_exit_code(status.exit_code, INVALID if is_unsaved(found) else OK),
         warnings=list(left_open_by(found)),
     )
 

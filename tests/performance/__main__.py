@@ -5,7 +5,7 @@ short. Two run only where they are named: real_servers installs 2 GB, and soak t
 
 ``python -m tests.performance capacity`` has options of its own: searches for the capacity of simulated endpoints;
 so have ``capacity-twin``, queueing models that are fitted on such searches, ``capacity-users``, searches in users,
-``capacity-sessions``, searches in sessions, and ``capacity-proof``, proofs of plans.
+``capacity-sessions``, searches in sessions, ``capacity-tiers``, of two tiers, and ``capacity-proof``, proofs of plans.
 """
 
 from __future__ import annotations
@@ -125,6 +125,11 @@ def main() -> None:
         from tests.performance.capacity import sessions as session_searches
 
         session_searches.main(sys.argv[2:])
+        return
+    if sys.argv[1:2] == ["capacity-tiers"]:
+        from tests.performance.capacity import tiers
+
+        tiers.main(sys.argv[2:])
         return
     if sys.argv[1:2] == ["capacity-users"]:
         from tests.performance.capacity import users

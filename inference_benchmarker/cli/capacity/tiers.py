@@ -19,7 +19,7 @@ from inference_benchmarker.cli.core.next_commands import after_tiers
 from inference_benchmarker.cli.core.pages import draw_capacity, draw_tiers
 from inference_benchmarker.cli.core.terminal import print_json, print_report
 from inference_benchmarker.errors import BenchmarkError, refuse
-from inference_benchmarker.exit_codes import INTERRUPTED, worst_exit_code
+from inference_benchmarker.exit_codes import INTERRUPTED
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -44,12 +44,13 @@ def questions_of(tiers: Sequence[TierLimits], options: dict[str, Any], problems:
     found: dict[str, Question] = {}
     wrong: list[str] = []
     for tier in tiers:
-        name = tier.name if options["name"] is None else f"{options['name']}, {tier.name}"
-        own = {**options, "slo": list(tier.limits), "name": name}
+        name, own = tier.name if options["name"] is None else f"{options['name']}, {tier.name}", list(problems)
         try:
-            found[tier.name] = make_question(own, list(problems))
-        except BenchmarkError as error:
-            wrong += str(error).splitlines()
+            found[tier.name] = make_question({**options, "slo": list(tier.limits), "name": name}, own)
+        except BenchmarkError:
+            if not own:
+                raise
+            wrong += own
     refuse(list(dict.fromkeys(wrong)))
     return found
 
@@ -151,13 +152,11 @@ def _print(result: TiersResult, folder: Path, *, as_json: bool | None) -> None:
 
 
 def _drawn(result: TiersResult, found: Found, folder: Path, tell: Tell) -> int:
-    """Draw the page of each tier and that of all; the exit code, which is INVALID where an answer was not stored."""
-    from server_capacity.results.capacity_folder import exit_code_of
-
+    """Draw the page of each tier and that of all, and give the exit code."""
     for place, answer in found.values():
         draw_capacity(answer, place, tell)
     if page := draw_tiers(result, dict(found.values()), folder, tell):
         tell(f"Page: {page}")
     if sys.stdout.isatty() and (proposed := after_tiers(result, folder)):
         tell(f"Next: {proposed}")
-    return worst_exit_code(result.exit_code, *(exit_code_of(answer) for _, answer in found.values()))
+    return result.exit_code

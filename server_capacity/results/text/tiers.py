@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from inference_benchmarker.exit_codes import OK
+from inference_benchmarker.exit_codes import INTERRUPTED, OK
 from inference_benchmarker.words.text import one_line, plain
 from inference_benchmarker.words.wording import aligned, length_text
 from server_capacity.results.text.headline import UNITS, between, rate_text
@@ -23,23 +23,32 @@ _CONFIRMED = {"holds": "yes", "fails": "no", "cannot_tell": "inconclusive", None
 
 
 def headline(found: TiersResult) -> str:
-    """The answer of each tier, in one line."""
-    return "; ".join(_answers(found))
+    """The tiers without a confirmed answer, if any, and the capacity of each other one, in one line."""
+    sure = [row for row in found.rows if row.exit_code == OK]
+    capacities = ", ".join(f"{row.tier} {_capacity(row, UNITS[found.in_])}" for row in sure)
+    if len(sure) == len(found.rows):
+        return f"Every tier has a confirmed capacity: {capacities}"
+    begin = "Interrupted; no" if found.exit_code == INTERRUPTED else "No"
+    others = ", ".join(row.tier for row in found.rows if row not in sure)
+    return f"{begin} confirmed capacity of {others}{f'; {capacities}' if capacities else ''}"
+
+
+def _capacity(row: TierRow, unit: str) -> str:
+    rate = rate_text(row.rate, row.interval, unit)
+    return f"{rate} (95% interval: {between(row.interval, unit)})" if row.interval else f"at least {rate}"
 
 
 def to_text(found: TiersResult, folder: str = "") -> str:
-    """The report: the answers first and last."""
+    """The report: the answer first and last."""
+    answer = headline(found)
     sections = (
-        _answers(found),
+        [answer],
+        [f"{row.tier}: {row.headline}" for row in found.rows],
         _table(found),
         _notes(found),
-        [*_answers(found), *([f"Folder: {folder}"] if folder else [])],
+        [answer, *([f"Folder: {folder}"] if folder else [])],
     )
     return "\n\n".join("\n".join(map(plain, lines)) for section in sections if (lines := list(section))) + "\n"
-
-
-def _answers(found: TiersResult) -> list[str]:
-    return [f"{row.tier}: {row.headline}" for row in found.rows]
 
 
 def _table(found: TiersResult) -> Iterator[str]:

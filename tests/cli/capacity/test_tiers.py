@@ -81,4 +81,4 @@ def test_what_is_sent_for_one_tier_serves_the_next(bench: Bench, capsys: pytest.
     rows = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
     assert [row["name"].partition(",")[0] for row in rows] == ["gold"] * (len(rows) - 1) + ["silver"]
     assert cli.main(["report", str(made)]) == done.code
-    assert capsys.readouterr().out.splitlines()[0].startswith("gold: At least 40/s")
+    assert "gold: At least 40" in capsys.readouterr().out

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from server_capacity.experiments.measurements.evidence import shifted
 from server_capacity.search.estimate import answer
 from server_capacity.search.search import Moment, Search
 from server_capacity.search.stretch import Count, Slice, Stretch
@@ -15,9 +16,12 @@ from server_capacity.search.track import Track
 from tests.performance.capacity.queues import Queue
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
     from numpy.typing import NDArray
 
     from server_capacity.search.answer import Answer
+    from server_capacity.search.limits import Limit
     from server_capacity.search.settings import Settings
     from tests.performance.capacity.endpoints import Endpoint
 
@@ -44,7 +48,7 @@ class Feed:
 class Played:
     """What came of a search. ``load_s``: seconds of load; ``cpu_s``: of the search and the simulation.
 
-    ``wave``: its requests, and their answers.
+    ``wave``: its requests, and their answers. ``counted``: its own stretches against other limits.
     """
 
     answer: Answer
@@ -52,6 +56,7 @@ class Played:
     load_s: float
     cpu_s: float
     wave: Wave
+    counted: Callable[[Sequence[Limit]], tuple[Stretch, ...]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +78,7 @@ class Wave:
         self._dues: Floats = np.empty(0)
         self._due = 0.0
         self._even = endpoint.arrivals == "constant"
-        self._limits = endpoint.limits
+        self.limits = endpoint.limits
         self.at: Floats = np.empty(65536)
         self.done: Floats = np.full(65536, np.inf)
         self.count = 0
@@ -117,7 +122,7 @@ class Wave:
         accepted = done > 0
         times = (done - at)[accepted]
         counts = []
-        for limit in self._limits:
+        for limit in self.limits:
             if limit.bound_s is None:
                 counts.append(Count(len(ids), int(len(ids) - len(times))))
             else:
@@ -229,16 +234,26 @@ class Pilot:
         return tuple(slices)
 
 
-def play(endpoint: Endpoint, settings: Settings, seed: int, feed: Feed | None = None) -> Played:
-    """One whole search."""
+def play(
+    endpoint: Endpoint, settings: Settings, seed: int, feed: Feed | None = None, earlier: Sequence[Stretch] = ()
+) -> Played:
+    """One whole search; ``earlier``: what another one sent before, with the counts of this one's limits."""
     feed = feed or Feed()
     began = time.process_time()
     search = Search(endpoint.limits, settings)
     wave = Wave(endpoint, seed)
     pilot = Pilot(wave, feed)
-    pilot.change(0.0, search.first_rate, search.purpose)
+    number, before_s = (earlier[-1].number + 1, earlier[-1].end_s) if earlier else (0, 0.0)
+
+    def known(stretches: Sequence[Stretch]) -> tuple[Stretch, ...]:
+        return (*earlier, *(shifted(each, number, before_s) for each in stretches))
+
     now_s = load_s = 0.0
-    rate = search.first_rate
+    first = search.resume(earlier) if earlier else search.first_rate
+    if first == "end":
+        return Played(answer(endpoint.limits, settings, earlier), tuple(earlier), 0.0, 0.0, wave, lambda _: ())
+    rate = first
+    pilot.change(0.0, rate, search.purpose)
     change: tuple[float, float] | None = None
     while True:
         until_s = now_s + feed.look_s
@@ -254,13 +269,18 @@ def play(endpoint: Endpoint, settings: Settings, seed: int, feed: Feed | None = 
         now_s = until_s
         wave.settle(now_s)
         pilot.feed(now_s)
-        moment = Moment(now_s, pilot.track.stretches(now_s, pilot.in_flight), pilot.in_flight)
-        order = search.order(moment)
+        running = known(pilot.track.stretches(now_s, pilot.in_flight))
+        order = search.order(Moment(before_s + now_s, running, pilot.in_flight))
         if order == "end":
             break
         if order is not None:
             change = (now_s + feed.change_s, order)
     wave.settle(np.inf)
-    stretches = pilot.exactly(now_s)
+
+    def counted(limits: Sequence[Limit]) -> tuple[Stretch, ...]:
+        wave.limits = tuple(limits)
+        return pilot.exactly(now_s)
+
+    stretches = known(counted(endpoint.limits))
     found = answer(endpoint.limits, settings, stretches)
-    return Played(found, stretches, load_s, time.process_time() - began, wave)
+    return Played(found, stretches, load_s, time.process_time() - began, wave, counted)

@@ -49,8 +49,9 @@ def two(tmp_path: Path) -> Path:
 def test_each_tier_has_its_own_answer_and_all_are_reported_again(two: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["report", str(two)]) == OK
     lines = capsys.readouterr().out.splitlines()
-    assert lines[0].startswith("gold: Meets p99<100ms up to 100/s (95% interval: 95 to 105)")
-    assert lines[1].startswith("silver: Meets p99<100ms up to 174/s (95% interval: 168 to 180)")
+    capacities = "gold 100/s (95% interval: 95 to 105), silver 174/s (95% interval: 168 to 180)"
+    assert lines[0] == lines[-2] == f"Every tier has a confirmed capacity: {capacities}"
+    assert lines[2].startswith("gold: Meets p99<100ms up to 100/s")
     (gold,) = (line.split() for line in lines if line.split()[:1] == ["gold"])
     assert gold == ["gold", "100/s", "95", "to", "105", "p99<100ms", "yes"]
     text = " ".join(" ".join(lines).split())
@@ -59,7 +60,7 @@ def test_each_tier_has_its_own_answer_and_all_are_reported_again(two: Path, caps
     assert cli.main(["report", str(two), "--json"]) == OK
     data = json.loads(capsys.readouterr().out)
     assert [each["interval"] for each in data["rows"]] == [{"low": 95.0, "high": 105.0}, {"low": 168.2, "high": 179.9}]
-    assert data["headline"].startswith("gold: Meets")
+    assert data["headline"] == lines[0]
 
 
 def test_the_gravest_exit_code_counts_and_a_tier_tells_why(tmp_path: Path) -> None:
@@ -67,6 +68,7 @@ def test_the_gravest_exit_code_counts_and_a_tier_tells_why(tmp_path: Path) -> No
     found = tiers_folder.read(made(tmp_path, lost, row(tmp_path, "silver")))
     assert (found.exit_code, [each.exit_code for each in found.rows]) == (MISSED, [MISSED, OK])
     text = " ".join(to_text(found).split())
+    assert found.headline == "No confirmed capacity of gold; silver 174/s (95% interval: 168 to 180)"
     assert "? gold: the confirming wave failed; so the exit code is 1." in text
     assert "? silver" not in text
 
@@ -74,6 +76,7 @@ def test_the_gravest_exit_code_counts_and_a_tier_tells_why(tmp_path: Path) -> No
 def test_a_tier_that_was_not_searched_is_a_row_that_says_so(tmp_path: Path) -> None:
     found = tiers_folder.read(made(tmp_path, row(tmp_path, "gold"), MISSING))
     assert found.exit_code == INTERRUPTED
+    assert found.headline.startswith("Interrupted; no confirmed capacity of bronze; gold 174/s")
     assert "bronze: Not searched: x" in to_text(found)
 
 
