@@ -95,9 +95,10 @@ class Search:
         Their slices have the counts of this one's limits. Nothing is in flight any more.
         """
         moment = Moment(stretches[-1].end_s, without_accidents(self.limits, self._lasting(stretches)), 0)
-        served = served_s(self.limits, self.settings, moment.stretches)
-        if served >= self.settings.load_s(self._pace(moment).answer_s):
+        served, answer_s = served_s(self.limits, self.settings, moment.stretches), self._pace(moment).answer_s
+        if served >= self.settings.load_s(answer_s):
             return "end"
+        self._looks = sum(due <= self._part(served, answer_s) for due, _ in LOOKS)  # the other one did these
         first = self._next(moment)
         self._load_s, self._changes = served, 0
         self.beside_s = sum(each.seconds for each in stretches if each.rate > 0) - served
@@ -201,11 +202,10 @@ class Search:
 
         In a short search the answer comes first: a rate near it, and a fit for most of the time.
         """
-        least_s, most_s = LEAST_ANSWERS * answer_s, self.settings.load_s(answer_s)
-        if self._looks == len(LOOKS) or most_s < least_s:
+        if self._looks == len(LOOKS) or self.settings.load_s(answer_s) < LEAST_ANSWERS * answer_s:
             return None
         due, purpose = LOOKS[self._looks]
-        part = (self._load_s + moment.stretches[-1].seconds) / min(most_s, max(USUAL_TIME_S, least_s))
+        part = self._part(self._load_s + moment.stretches[-1].seconds, answer_s)
         if part < due:
             return None
         last = next(each.purpose for each in reversed(moment.stretches) if each.rate)
@@ -219,6 +219,10 @@ class Search:
             rate = to_try_again(self.limits, moment.stretches)
         most = min(self.settings.max_rps or math.inf, self.client_most or math.inf)
         return None if rate is None or rate > most else (purpose, rate)
+
+    def _part(self, load_s: float, answer_s: float) -> float:
+        """The part of the usual time that so much load is."""
+        return load_s / min(self.settings.load_s(answer_s), max(USUAL_TIME_S, LEAST_ANSWERS * answer_s))
 
     def _island(self, lowest: LimitBracket, moment: Moment, answer_s: float) -> tuple[str, float] | None:
         """At last, rates above that growth did not come to: the limits may be kept there again."""

@@ -41,6 +41,8 @@ def stretch_rows(found: CapacityResult, names: Sequence[str]) -> Iterator[str]:
         if reason:
             steps = _numbers([places[row.number] for row in rows])
             yield from folded_sentence(f"✗ {steps} discarded because {reason}.")
+    if shared := [places[row.number] for row in shown if row.wave in (found.waves or {}).get("shared", ())]:
+        yield from folded_sentence(f"{_numbers(shared)} sent for earlier tiers.")
     if number > len(shown):
         yield f"{INDENT}… and {pluralize(number - len(shown), 'shorter step', 'shorter steps')}, in capacity.json"
     if judged is not None:

@@ -301,3 +301,11 @@ def test_a_cache_that_gave_in_is_named_with_what_was_found_from_below_and_after_
     same = replace(data, memory=Memory(Side(0.2), Side(0.17), differ=False))
     assert "After overload every limit was met again at 0.170 sessions/s." in " ".join(to_text(same).split())
     assert "after overload" not in headline(same)
+
+
+def test_steps_that_were_sent_for_another_tier_say_so() -> None:
+    steps = [stretch(0, 50.0, wave="a"), stretch(1, 60.0, wave="a"), stretch(2, 174.13, wave="b")]
+    text = to_text(searched(stretches=steps, waves={"exploration": ["b"], "shared": ["a"]}, shared_s=4.0))
+    assert "Steps 1 to 2 were sent for earlier tiers." in text
+    assert "Of its load, 4.0 s were sent for earlier tiers" in text
+    assert "earlier tiers" not in to_text(searched(stretches=steps, waves={"exploration": ["a", "b"]}))

@@ -124,3 +124,14 @@ def test_a_search_that_knows_enough_sends_nothing() -> None:
     known = run(LOW, ("grow", 128.0, 3, 0.9), *near)
     assert Search([P95], Settings(time_s=60)).resume(known) == "end"
     assert Search([P95], Settings(time_s=61)).resume(known) != "end"
+
+
+def test_what_another_search_looked_at_again_is_not_looked_at_once_more() -> None:
+    known = run(LOW, ("grow", 128.0, 3, 0.9), *(("below", 100.0, 9, 0.03), ("above", 104.0, 9, 0.07)) * 2)
+    search = Search([P95], Settings(time_s=60))
+    first = search.resume(known)
+    assert search.purpose in ("above", "below")
+    assert isinstance(first, float)
+    *_, running = run(*((each.purpose, each.rate, each.seconds, 0.0) for each in known), ("above", first, 9, 0.05))
+    search.order(Moment(running.end_s, (*known, running), 0))
+    assert search.purpose in ("above", "below"), "not the rate that ended growth once more, nor one well below"
