@@ -15,6 +15,7 @@ from inference_benchmarker.cli.capacity.capacity_flags import (
     sends_payloads,
     without_others,
 )
+from inference_benchmarker.cli.capacity.llm_demo import engine_of_demo, llm_problems
 from inference_benchmarker.cli.capacity.ranking import before, rank
 from inference_benchmarker.cli.capacity.searching import (
     cleaned,
@@ -59,6 +60,7 @@ Finds the highest rate at which an endpoint meets every limit, with a 95% interv
 lower end.
 
   benchmark capacity --demo                      try it: two minutes
+  benchmark capacity --demo --llm                how many users an LLM engine serves
   benchmark capacity URL --slo 'p99<200ms'       or --factories-file FILE
   benchmark capacity --verify DIR_plan           verify a plan at its target rate
   benchmark capacity --factories-file FILE --target-rps 1000 \\
@@ -73,7 +75,12 @@ exit codes: 0 found (also if every limit is met at --max-rps); 1 no rate meets t
 def run(arguments: list[str]) -> int:
     """The command, and its exit code."""
     refuse_several(arguments)
-    options, addresses, problems = search_options(capacity_parser(), arguments)
+    given = search_options(capacity_parser(), arguments)
+    with engine_of_demo(*given):
+        return _run(*given)
+
+
+def _run(options: dict[str, Any], addresses: list[str], problems: list[str]) -> int:
     planned = planned_by(options, addresses)
     questions, asked, exports, described = _understood(options, addresses, problems)
     question = next(iter(questions.values()))
@@ -115,7 +122,7 @@ def search_options(parser: Parser, arguments: list[str]) -> tuple[dict[str, Any]
     arguments, addresses = without_addresses(arguments, parser.flags)
     options, unknown = parser.parsed(arguments)
     options, wrong = with_config(options, parser.flags)
-    return options, addresses, [*problems, *unknown, *wrong]
+    return options, addresses, [*problems, *unknown, *wrong, *llm_problems(options, addresses)]
 
 
 def search_of(arguments: list[str]) -> WavePlan:

@@ -120,6 +120,11 @@ CAPACITY_FLAGS: Table = table_for(
                 "start the embedded endpoint (4 requests at a time, 20 ms each), with its factories file and its limit "
                 "if you give none",
             ),
+            Flag(
+                "--llm",
+                None,
+                "with --demo: have conversations with an embedded LLM engine, and search for the number of users",
+            ),
         ],
         "endpoint by URL, without a file": [*URL_FLAGS, _OF_A_WAVE["conversations"]._replace(about=CONVERSATIONS)],
         "limits": [
@@ -146,7 +151,7 @@ CAPACITY_FLAGS: Table = table_for(
                 "--time",
                 "S",
                 "seconds of load to send, not counting discarded steps and the confirmation (default "
-                f"{USUAL_TIME_S:g}; with --demo 60)",
+                f"{USUAL_TIME_S:g}; with --demo 60, with --demo --llm 75)",
                 parse_number,
                 sets="time_s",
             ),

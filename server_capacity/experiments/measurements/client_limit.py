@@ -38,6 +38,8 @@ moves the answer."""
 LAG_SHARE_OF_BOUND, MOST_SHARE_OF_BOUND = 0.1, 0.25
 """Of the shortest time that is limited: what is late by less changes little, by more it may break the limit itself."""
 LEAST_LIMIT_S = 0.001
+FROM_FIRST = "tpot"
+"""A time from the first token to the last, over their number: it is no longer for a request that was sent late."""
 LEAST_CPU_S = 3.0
 """Seconds over which a worker's CPU is looked at: a report is half a second old."""
 
@@ -45,7 +47,7 @@ LEAST_CPU_S = 3.0
 def lag_limit_s(question: Question, median_s: float) -> float:
     """The lag that is too much beside answers of this median, and beside the limits."""
     usual = max(LAG_FLOOR_S, LAG_SHARE_OF_LATENCY * median_s)
-    bounds = [limit.bound_s for limit in question.limits if limit.bound_s is not None]
+    bounds = [limit.bound_s for limit in question.limits if limit.bound_s is not None and limit.metric != FROM_FIRST]
     if not bounds:
         return usual
     return min(max(usual, LAG_SHARE_OF_BOUND * min(bounds)), max(MOST_SHARE_OF_BOUND * min(bounds), LEAST_LIMIT_S))

@@ -8,12 +8,14 @@ import pytest
 
 from inference_benchmarker.plan.slo import Slo
 from inference_benchmarker.wave.wave import Wave
-from server_capacity.experiments.measurements.client_limit import Queueing, queueing, without_queueing
+from server_capacity.experiments.measurements.client_limit import Queueing, lag_limit_s, queueing, without_queueing
 from server_capacity.experiments.measurements.counting import count_stages
+from server_capacity.experiments.measurements.question import Question
 from server_capacity.search.answer import Answer, Interval
 from server_capacity.search.limits import limits_of
+from server_capacity.search.settings import Settings
 from tests.queues import waiting
-from tests.waves import observe, on_time, staged
+from tests.waves import observe, on_time, open_plan, staged
 
 LIMITS = limits_of([Slo.parse("p99<100ms")], 0.95)
 FOUND = Answer("found", 18.0, Interval(15.0, 21.0), "p99<100ms")
@@ -55,3 +57,17 @@ def test_a_queue_above_the_answer_changes_nothing() -> None:
 
 def test_where_nothing_gave_out_a_queue_within_the_client_is_named() -> None:
     assert without_queueing(Answer("cannot_tell", at_least=12.0), Queueing(1.0, "pool")).reason == "pool"
+
+
+@pytest.mark.parametrize(
+    ("slos", "expected_s"),
+    [
+        (["tpot.p95<25ms"], 0.02),
+        (["ttft.p95<500ms", "tpot.p95<25ms"], 0.05),
+        (["ttft.p95<500ms", "itl.p95<25ms"], 0.00625),
+    ],
+)
+def test_a_late_request_does_not_lengthen_the_time_for_a_token(slos: list[str], expected_s: float) -> None:
+    limits = limits_of([Slo.parse(text) for text in slos], 0.95)
+
+    assert lag_limit_s(Question(open_plan(), limits, Settings(), 1), 0.2) == pytest.approx(expected_s)
