@@ -9,15 +9,20 @@ from inference_benchmarker.cli.endpoint.endpoint_flags import (
     endpoint_config,
     invitation,
 )
+from inference_benchmarker.cli.endpoint.fitted_flags import take_fitted
 from inference_benchmarker.exit_codes import OK
 
 
 def run(arguments: list[str]) -> int:
     """The command, and its exit code."""
-    port, config = endpoint_config(*endpoint_parser().parsed(arguments))
+    options, problems = endpoint_parser().parsed(arguments)
+    fitted = take_fitted(options)
+    port, config = endpoint_config(options, problems)
     from inference_benchmarker.embedded.listening import listen
     from inference_benchmarker.embedded.serving import serve
 
+    if fitted:
+        print(fitted)
     with listen(port) as sock:
         port = sock.getsockname()[1]
         print(f"Listening on http://127.0.0.1:{port} (press Ctrl-C to stop)")

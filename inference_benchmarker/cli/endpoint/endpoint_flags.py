@@ -187,9 +187,9 @@ ENDPOINT_FLAGS = table_for(
         "LLM engine": [
             Flag(
                 "--llm",
-                "NAME",
+                "NAME|RUN",
                 "act as an LLM engine with continuous batching, in place of K servers; NAME is a profile: "
-                f"{', '.join(PROFILES)}",
+                f"{', '.join(PROFILES)}; or a run directory: the constants are then fitted to its wave",
             ),
             Flag("--kv-tokens", "N", f"size of the KV cache in tokens {_BY_PROFILE}", parse_int),
             Flag("--max-num-seqs", "N", f"maximum number of requests in a batch {_BY_PROFILE}", parse_int),
