@@ -106,7 +106,8 @@ def drawing(section: Section, figures: Figures) -> Figure:
     strips = any(map(_is_strips, section.charts))
     gap, left = 0.75, _NAMES if bars else ROOM if strips else _EDGE
     legend = 0.35 + 0.22 * -(-len(figures.runs) // _in_legend(figures))
-    height = 0.85 + sum(heights) + (rows - 1) * gap + (0.6 if not bars else 0.4) + legend
+    head = 0.85 + 0.2 * max(len(_title(section, figures)) - 2, 0)
+    height = head + sum(heights) + (rows - 1) * gap + (0.6 if not bars else 0.4) + legend
     drawn = Figure(figsize=(_WIDTH, height), facecolor="white")
     places = list(drawn.subplots(rows, columns, squeeze=False, height_ratios=heights).flat)
     right = NUMBERS if strips else 0.2
@@ -114,7 +115,7 @@ def drawing(section: Section, figures: Figures) -> Figure:
     drawn.subplots_adjust(
         left=left / _WIDTH,
         right=1 - right / _WIDTH,
-        top=1 - 0.85 / height,
+        top=1 - head / height,
         bottom=(legend + (0.6 if not bars else 0.4)) / height,
         wspace=(left + right * strips) / (room - left),
         hspace=gap / mean_height,
@@ -186,14 +187,19 @@ def _legend(drawn: Figure, section: Section, figures: Figures) -> None:
         for run in range(len(figures.runs))
     ]
     at = 1 - 0.12 / drawn.get_figheight()
-    title = figures.lead if figures.lead and figures.overview is None else section.title
-    size = 13 if len(title) <= _IN_A_LINE else 10.5
-    shown = "\n".join(wrapped(title, _IN_SMALL_LINE)[:2])
-    drawn.suptitle(shown, x=0.12 / _WIDTH, y=at, ha="left", va="top", fontsize=size, fontweight="bold")
+    title = _title(section, figures)
+    size = 13 if len(" ".join(title)) <= _IN_A_LINE else 10.5
+    drawn.suptitle("\n".join(title), x=0.12 / _WIDTH, y=at, ha="left", va="top", fontsize=size, fontweight="bold")
     if section.same:
         text = shortened(f"The same in all runs: {' · '.join(map(' '.join, section.same))}", _LONGEST)
         drawn.text(0.12 / _WIDTH, at - 0.3 / drawn.get_figheight(), text, va="top", fontsize=8, color=SOFT)
     drawn.legend(handles=handles, loc="lower left", ncols=min(len(handles), _in_legend(figures)), frameon=False)
+
+
+def _title(section: Section, figures: Figures) -> list[str]:
+    """The lines of the title: of a page that has a first sentence, all of that."""
+    title = figures.lead if figures.lead and figures.overview is None else section.title
+    return wrapped(title, _IN_SMALL_LINE)
 
 
 def _in_legend(figures: Figures) -> int:

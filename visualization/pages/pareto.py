@@ -8,7 +8,7 @@ from inference_benchmarker.words.wording import money_text, number_text, plurali
 from visualization.figures.figures import Axis, Card, Curves, Figures, Line, Section, Table, TableRow
 from visualization.pages.series import made_plain
 from visualization.pareto.answer import FORMULAS, NAMES
-from visualization.pareto.frontier import Stretch, envelope
+from visualization.pareto.frontier import envelope
 from visualization.pareto.measuring import OUTPUT, TOTAL
 from visualization.pareto.points import MEDIAN, P90
 from visualization.pareto.text import MARKS, both, kinds_priced, mark, money
@@ -88,10 +88,10 @@ def _headline(name: str, pareto: Pareto) -> Iterator[tuple[str, str]]:
     curve = answer.curves.get(name, ())
     if not curve:
         return
-    best = [each for each in answer.best if each.best == name]
     if len(answer.curves) > 1:
-        ranges = [f"{number_text(each.low)}–{number_text(each.high)}" for each in _joined(best)]
-        yield "better at, tokens/s", ", ".join(ranges) or "none"
+        ranges = [f"{number_text(each.low)}–{number_text(each.high)}" for each in answer.decided if each.best == name]
+        alone = [f"over {number_text(each.low)} (alone)" for each in answer.best if each.alone and each.best == name]
+        yield "better at, tokens/s", ", ".join([*ranges, *alone]) or "none"
     yield "fastest, tokens/s", number_text(curve[-1][0])
     yield "most output/s/GPU", number_text(curve[0][1])
     found = [
@@ -102,16 +102,6 @@ def _headline(name: str, pareto: Pareto) -> Iterator[tuple[str, str]]:
     if found:
         currency = next(each.currency for each in pareto.result.configurations if each.name == name)
         yield "least per 1M output", money_text(min(found), currency)
-
-
-def _joined(stretches: Sequence[Stretch]) -> list[Stretch]:
-    found: list[Stretch] = []
-    for each in stretches:
-        if found and found[-1].high == each.low:
-            found[-1] = Stretch(found[-1].low, each.high, each.best)
-        else:
-            found.append(each)
-    return found
 
 
 def _chart(pareto: Pareto, names: Sequence[str], answer: Answer, *, by_speed: bool = False) -> Curves | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise, zip_longest
 from typing import TYPE_CHECKING
 
 from inference_benchmarker.words.wording import number_text, pluralize, supported
@@ -11,7 +12,7 @@ from visualization.pareto.frontier import Stretch, beside, curve_of, frontier, s
 from visualization.pareto.points import END_TO_END, ITL, MEDIAN, P90
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from visualization.pareto.frontier import Curve
     from visualization.pareto.points import Point, Quantity
@@ -45,20 +46,39 @@ class Answer:
     sure: tuple[Stretch, ...] | None
 
     @property
+    def shared(self) -> float:
+        """The highest speed that several configurations have."""
+        return max((each.high for each in self.best if not each.alone), default=0.0)
+
+    @property
     def open(self) -> tuple[tuple[float, float], ...]:
         """The speeds at which the intervals do not decide, of those that several configurations have."""
-        found = (each for each in self.sure or () if each.best is None and each.low < self._shared)
-        return tuple((each.low, min(each.high, self._shared)) for each in found)
+        return tuple((each.low, each.high) for each in self._judged if each.best is None)
+
+    @property
+    def decided(self) -> list[Stretch]:
+        """The speeds at which they do, and who is better there."""
+        return [each for each in self._judged if each.best is not None]
 
     @property
     def is_open(self) -> bool:
         """Tells whether intervals decide at no speed that several configurations have, or there are none."""
-        return self.sure is None or all(each.best is None for each in self.sure if each.low < self._shared)
+        return not self.decided
 
     @property
-    def _shared(self) -> float:
-        """The highest speed that several configurations have."""
-        return max((each.high for each in self.best if not each.alone), default=0.0)
+    def contested(self) -> list[Stretch]:
+        """The better one by what was measured, at the speeds that several configurations have; None where none is."""
+        return _joined(each for each in self.best if not each.alone)
+
+    @property
+    def measured(self) -> list[Stretch]:
+        """The same where one is."""
+        return [each for each in self.contested if each.best is not None]
+
+    @property
+    def _judged(self) -> list[Stretch]:
+        sure = (Stretch(0.0, self.shared, None),) if self.sure is None else self.sure
+        return [Stretch(e.low, min(e.high, self.shared), e.best) for e in sure if e.low < self.shared]
 
 
 def answer_of(points: Sequence[Point], speed: str, throughput: str) -> Answer:
@@ -106,7 +126,7 @@ def _end(quantity: Quantity, end: str) -> float:
 
 
 def sentence(answer: Answer, points: Sequence[Point]) -> str:
-    """The answer for whoever reads one line."""
+    """The answer for whoever reads one line: who is better where the intervals decide, and where they do not."""
     if not answer.curves:
         return "No point is usable."
     what = f"{'' if answer.throughput == 'total' else 'output '}tokens/s/GPU"
@@ -121,12 +141,14 @@ def sentence(answer: Answer, points: Sequence[Point]) -> str:
         both = "both" if len(answer.curves) == 2 else "several"
         undecided = f"the intervals decide at no speed that {both} have"
         why = "no point has an interval" if answer.sure is None else undecided
-        return f"Cannot tell which is better: {why}. As measured, {_measured(answer)}.{alone}"
-    return f"{_measured(answer)}: {more}.{alone}"
+        return f"Cannot tell which is better: {why}. As measured, {_better(answer.measured, answer)}.{alone}"
+    undecided = _listed(_undecided(answer))
+    rest = f" The intervals do not decide {undecided}." if undecided else ""
+    return f"{_better(answer.decided, answer)}: {more}.{rest}{alone}"
 
 
 def caveats(answer: Answer) -> Iterator[str]:
-    """Sentences on all for which the answer may be another one: no intervals, no points, intervals that overlap."""
+    """Sentences on all for which the answer may be another one: no intervals, no points."""
     if len(answer.curves) < 2:
         return
     first = next((each for each in answer.best if each.best is not None), None)
@@ -135,8 +157,6 @@ def caveats(answer: Answer) -> Iterator[str]:
             yield f"{name} was not measured below {number_text(curve[0][0])} {UNIT}"
     if answer.sure is None:
         yield f"To tell which is better, {NEEDED}"
-    elif away := list(_away_from_switches(answer)):
-        yield f"The intervals do not decide at {' and '.join(away)} {UNIT}"
 
 
 def _of_one(answer: Answer, points: Sequence[Point], what: str) -> str:
@@ -154,13 +174,68 @@ def _of_one(answer: Answer, points: Sequence[Point], what: str) -> str:
     return f"{name}: {ends[0]}{whole}; {some}."
 
 
-def _measured(answer: Answer) -> str:
+def _better(claims: Sequence[Stretch], answer: Answer) -> str:
     """``A is better for every user slower than 42 tokens/s (95%: 38 to 46), B beyond``."""
-    contested = _joined([each for each in answer.best if not each.alone])
-    return ", ".join(_clauses(contested, answer))
+    return _listed(_clauses(claims, answer)) or "all are as good"
 
 
-def _joined(contested: Sequence[Stretch]) -> list[Stretch]:
+def _clauses(claims: Sequence[Stretch], answer: Answer) -> Iterator[str]:
+    """A clause for each stretch at which one is better; two of them share the speed where one follows the other."""
+    before: Stretch | None = None
+    for each, after in zip_longest(claims, claims[1:]):
+        switch = None if after is None else _switch(each, after, answer)
+        ends_with_all = each.high >= answer.shared
+        end = switch or f"{number_text(each.high, each.low)} {UNIT}"
+        if each.low == 0:
+            where = "for every user that any other serves" if ends_with_all else f"for every user slower than {end}"
+        elif before is not None and _switch(before, each, answer):
+            where = "beyond" if ends_with_all else f"from there to {end}"
+        else:
+            begin = number_text(each.low, each.high)
+            where = f"from {begin} {UNIT} on" if ends_with_all else f"from {begin} to {end}"
+        yield f"{_who(each, before)} {where}"
+        before = each
+
+
+def _who(claim: Stretch, before: Stretch | None) -> str:
+    if before is None:
+        return f"{claim.best} is better"
+    return "and again" if claim.best == before.best else str(claim.best)
+
+
+def _switch(one: Stretch, other: Stretch, answer: Answer) -> str | None:
+    """The speed from which another is better, with the speeds at which the intervals do not decide.
+
+    None where more than one such speed was measured between both, or none: which of them it is, is not decided.
+    """
+    if one.high == other.low:
+        return f"{number_text(one.high)} {UNIT}"
+    changes = [each for each in pairwise(answer.contested) if one.high <= each[0].high <= other.low]
+    if [(before.best, after.best) for before, after in changes] != [(one.best, other.best)]:
+        return None
+    width = other.low - one.high
+    low, middle, high = (supported(each, width) for each in (one.high, changes[0][0].high, other.low))
+    return f"{middle} {UNIT} (95%: {low} to {high})"
+
+
+def _undecided(answer: Answer) -> Iterator[str]:
+    """The speeds at which the intervals do not decide, but those around one at which another becomes better."""
+    claims = answer.decided
+    around = {(one.high, other.low) for one, other in pairwise(claims) if _switch(one, other, answer)}
+    for low, high in answer.open:
+        if (low, high) not in around:
+            end = number_text(high, low)
+            yield f"from {number_text(low, high)} to {end} {UNIT}" if low else f"below {end} {UNIT}"
+
+
+def _listed(texts: Iterable[str]) -> str:
+    """As many of them as a line has room for."""
+    found = list(texts)
+    more = ["and so on (see the page)"] * (len(found) > _MOST_CLAUSES)
+    return ", ".join([*found[:_MOST_CLAUSES], *more])
+
+
+def _joined(contested: Iterable[Stretch]) -> list[Stretch]:
     """Neighbours of one best configuration as one."""
     found: list[Stretch] = []
     for each in contested:
@@ -169,38 +244,3 @@ def _joined(contested: Sequence[Stretch]) -> list[Stretch]:
         else:
             found.append(each)
     return found
-
-
-def _clauses(contested: Sequence[Stretch], answer: Answer) -> Iterator[str]:
-    for place, each in enumerate(contested[:_MOST_CLAUSES]):
-        best = each.best or "none"
-        is_last = place == len(contested) - 1
-        if len(contested) == 1:
-            yield f"{best} is better for every user that any other serves" if each.best else "All are as good"
-        elif is_last:
-            yield f"{best} beyond"
-        elif place == 0:
-            yield f"{best} is better for every user slower than {_switch(each.high, answer)}"
-        else:
-            yield f"{best} from there to {_switch(each.high, answer)}"
-    if len(contested) > _MOST_CLAUSES:
-        yield "and so on (see the table)"
-
-
-def _switch(speed: float, answer: Answer) -> str:
-    """The speed from which another is better, with the speeds at which the intervals do not decide."""
-    around = next((each for each in answer.open if each[0] <= speed <= each[1]), None)
-    if around is None:
-        return f"{number_text(speed)} {UNIT}"
-    width = around[1] - around[0]
-    low, middle, high = (supported(each, width) for each in (around[0], speed, around[1]))
-    return f"{middle} {UNIT} (95%: {low} to {high})"
-
-
-def _away_from_switches(answer: Answer) -> Iterator[str]:
-    """The speeds at which the intervals do not decide either."""
-    contested = _joined([each for each in answer.best if not each.alone])
-    around = [each.high for each in contested[:-1]]
-    for low, high in answer.open:
-        if not any(low <= at <= high for at in around):
-            yield f"{supported(low, high - low)} to {supported(high, high - low)}"

@@ -13,7 +13,7 @@ from tests.counted import unrecorded
 from tests.mentions import mentions
 from tests.waves import chat
 from visualization.figures.figures import Curves
-from visualization.matplotlib_charts.pictures import pictures
+from visualization.matplotlib_charts.pictures import drawing, pictures
 from visualization.pages.html import page
 from visualization.pages.pareto import pareto_figures
 from visualization.pareto.points import MEDIAN, Configuration
@@ -76,6 +76,21 @@ def test_where_the_intervals_do_not_decide_is_a_band(found: Pareto) -> None:
     assert [band[1:] for band in output.bands if band[0]] == list(found.answer(MEDIAN, "output").open)
 
 
+def test_a_card_says_at_which_speeds_the_intervals_decide_for_it(found: Pareto) -> None:
+    decided = found.answer(MEDIAN, "output").decided
+    better = [dict(card.headline)["better at, tokens/s"] for card in pareto_figures(found).runs]
+    for name, text in zip("AB", better, strict=True):
+        ranges = [f"{each.low:.4g}–{each.high:.4g}" for each in decided if each.best == name]
+        assert ", ".join(ranges) in text
+    assert better[1].endswith(" (alone)"), "B has the fastest users"
+    bare = pareto_of([Configuration(name, (chat(2, gap, 5),)) for name, gap in (("A", 20), ("B", 30))], per_million)
+    assert [dict(card.headline)["better at, tokens/s"] for card in pareto_figures(bare).runs] == [
+        f"over {bare.answers[0].best[-1].low:.4g} (alone)",
+        "none",
+    ]
+    assert charts(bare, "frontier")[0].bands[0][1:] == bare.answers[0].open[0]
+
+
 def test_each_other_speed_has_a_chart_and_each_kind_of_tokens_a_cost(found: Pareto) -> None:
     assert [chart.title for chart in charts(found, "speeds")] == [
         "By p90",
@@ -99,6 +114,16 @@ def test_the_page_begins_with_the_answer_and_marks_what_is_not_usable(found: Par
 def test_every_section_has_a_picture(found: Pareto) -> None:
     names = [name for name, _ in pictures(pareto_figures(found), ("svg",), "pareto")]
     assert names == ["pareto_frontier.svg", "pareto_speeds.svg", "pareto_cost.svg"]
+
+
+def test_a_picture_has_all_of_a_long_first_line_above_its_charts(found: Pareto) -> None:
+    figures = replace(pareto_figures(found), lead="The intervals do not decide below 139 tokens/s. " * 9 + "The end")
+    drawn = drawing(figures.sections[0], figures)
+    assert drawn.get_suptitle().endswith("The end")
+    lines = drawn.get_suptitle().count("\n") + 1
+    room = (1 - drawn.subplotpars.top) * drawn.get_figheight()
+    assert lines == 4
+    assert room > 0.12 + lines * 0.2 + 0.3, "inches: the edge, the lines, and the title of a chart"
 
 
 @pytest.mark.process

@@ -97,7 +97,8 @@ def test_beside_a_point_without_an_interval_nothing_is_sure() -> None:
     slow = replace(fast[0], speeds={MEDIAN: quantity(20, None)})
     answer, text = said([slow, *fast[1:], *points("B", *FLAT)])
     assert answer.open[0] == (0, 40)
-    assert mentions(text, "A is better for every user slower than", "(95%: 0 to")
+    assert text.startswith("B is better from 40 tokens/s on: ")
+    assert mentions(text, "The intervals do not decide below 40 tokens/s. Above 60 tokens/s only B was measured.")
     alone = replace(fast[2], speeds={MEDIAN: quantity(60, None)})
     answer, _ = said([*fast[:2], alone, *points("B", *FLAT)])
     assert answer.open[-1] == (40, 60)
@@ -109,12 +110,81 @@ def test_who_was_not_measured_for_slow_users_is_named() -> None:
     assert mentions(caveats(answer), "B was not measured below 50 tokens/s")
 
 
-def test_where_the_intervals_do_not_decide_is_said_away_from_the_crossing_too() -> None:
-    near = [*points("A", (10, 200), (30, 100), (60, 80)), *points("B", (10, 150), (30, 99), (60, 40))]
+def test_between_two_speeds_that_one_wins_the_undecided_ones_are_named() -> None:
+    near = [*points("A", (10, 200), (30, 100), (60, 80)), *points("B", (10, 150), (30, 99), (55, 40))]
     answer, text = said(near)
-    assert mentions(text, "A is better for every user")
-    assert any(low < 30 < high for low, high in answer.open)
-    assert mentions(caveats(answer), "The intervals do not decide at", "tokens/s")
+    (undecided,) = answer.open
+    low, high = (f"{each:.4g}" for each in undecided)
+    assert undecided[0] < 30 < undecided[1]
+    assert text.startswith(f"A is better for every user slower than {low} tokens/s, and again from {high} tokens/s on:")
+    assert mentions(text, f"speed. The intervals do not decide from {low} to {high} tokens/s.")
+    assert not mentions(caveats(answer), "do not decide")
+
+
+def within(name: str, *rows: tuple[float, float, float]) -> list[Point]:
+    """A point for each speed, throughput, and half of the width of the interval of that."""
+    bare = points(name, *((speed, rate) for speed, rate, _ in rows))
+    return [
+        replace(
+            each,
+            speeds={MEDIAN: Quantity(speed, speed - 0.1, speed + 0.1)},
+            rates={OUTPUT: Quantity(rate, rate - half, rate + half)},
+        )
+        for each, (speed, rate, half) in zip(bare, rows, strict=True)
+    ]
+
+
+UNDECIDED: dict[str, tuple[list[Point], str, str]] = {
+    "below": (
+        [*within("A", (7, 898, 28), (20, 300, 1)), *within("B", (7, 898, 16), (20, 200, 1))],
+        "A is better from ",
+        "The intervals do not decide below ",
+    ),
+    "several crossings in one range": (
+        [
+            *within("A", (7, 898, 28), (7.5, 880, 28), (20, 300, 1)),
+            *within("B", (7, 895, 28), (7.4, 890, 28), (20, 9, 1)),
+        ],
+        "A is better from ",
+        "The intervals do not decide below ",
+    ),
+    "above": (
+        [
+            *within("A", (10, 100, 1), (20, 80, 8), (40, 50, 8)),
+            *within("B", (10, 95, 1), (20, 79, 8), (40, 49, 8)),
+        ],
+        "A is better for every user slower than 11.",
+        "The intervals do not decide from 11.",
+    ),
+    "a crossing that nobody is better beyond": (
+        [
+            *within("A", (10, 100, 1), (20, 79, 8), (40, 50, 8)),
+            *within("B", (10, 95, 1), (20, 80, 8), (40, 51, 8)),
+        ],
+        "A is better for every user slower than 11.",
+        " to 40 tokens/s.",
+    ),
+}
+
+
+def test_a_winner_is_named_only_where_the_intervals_decide() -> None:
+    for name, (some, begin, undecided) in UNDECIDED.items():
+        with case(name):
+            _, text = said(some)
+            assert text.startswith(begin)
+            assert mentions(text, undecided)
+            assert "B" not in text
+            assert "95%" not in text
+
+
+def test_what_was_measured_where_nothing_is_decided_has_no_interval() -> None:
+    _, text = said([*within("A", (10, 100, 30), (20, 70, 30)), *within("B", (10, 90, 30), (20, 80, 30))])
+    assert text.endswith("As measured, A is better for every user slower than 15 tokens/s, B beyond.")
+
+
+def test_equal_points_are_as_good() -> None:
+    _, text = said([*points("A", (10, 100)), *points("B", (10, 100))])
+    assert text.endswith("the intervals decide at no speed that both have. As measured, all are as good.")
 
 
 def test_who_is_not_usable_is_in_no_answer() -> None:
