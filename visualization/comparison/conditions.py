@@ -12,7 +12,7 @@ from inference_benchmarker.facts.wave_facts import OF_MODULES, OF_SETTINGS
 from inference_benchmarker.plan.load import OpenLoop
 from inference_benchmarker.plan.plan import DEFAULT_MAX_IN_FLIGHT, WavePlan
 from inference_benchmarker.url import ADDRESS_SETTINGS, SALT_SETTING, SEED_SETTING
-from inference_benchmarker.words.text import one_line
+from inference_benchmarker.words.text import one_line, shortened
 from inference_benchmarker.words.wording import duration_text, pluralize, size_text
 
 if TYPE_CHECKING:
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from inference_benchmarker.plan.replay import Replay
     from inference_benchmarker.wave.wave import Wave
 
+_LONG = 40  # of a value
 OF_NO_EFFECT = {
     "bounds": "a longer wave has more of the same requests",
     "factories_file": "its content is compared, wherever it lies",
@@ -89,9 +90,38 @@ def differences(waves: Sequence[Wave], asked_for: Collection[str] = ()) -> Itera
         yield f"the headers {', '.join(names)}"
     if len({wave.environment.get("file_sha256") for wave in waves}) > 1:
         yield "the content of the factories (or Locust) file"
-    modules = [known for wave in waves if isinstance(known := wave.environment.get(OF_MODULES), dict)]
-    if len(modules) == len(waves) and (names := _names_apart(modules)):
+    if names := _names_apart(_modules(waves)):
         yield f"the content of {', '.join(names)}"
+
+
+def in_words(waves: Sequence[Wave]) -> list[dict[str, Condition]]:
+    """All that ``differences`` compares, of each wave by name; a wave that has nothing of a name is without it."""
+    found = [{name: each for name, each in _conditions(wave.plan).items() if each} for wave in waves]
+    arguments = [wave.plan.payload_arguments or {} for wave in waves]
+    headers = [{f"header {name}": True for name in _headers(wave)} for wave in waves]
+    files = [{"factories file": wave.environment.get("file_sha256")} for wave in waves]
+    modules = _modules(waves)
+    kinds: list[tuple[Sequence[Mapping[str, Any]], Sequence[Mapping[str, Any]]]] = [
+        (_settings(waves), [wave.plan.factory_settings for wave in waves]),
+        (arguments, arguments),
+        (headers, headers),
+        (files, _marks(files)),
+        (modules, _marks(modules)),
+    ]
+    for values, shown in kinds:
+        for each, given, texts in zip(found, values, shown, strict=True):
+            each |= {name: _of_name(name, value, texts[name]) for name, value in given.items() if value is not None}
+    return found
+
+
+def _of_name(name: str, value: Any, shown: Any) -> Condition:
+    """A setting and the like, which may be there without a value of its own."""
+    bare = value == "" or value is True
+    return Condition(value, one_line(name if bare else f"{name} {shortened(str(shown), _LONG)}"))
+
+
+def _marks(digests: Sequence[Mapping[str, Any]]) -> list[dict[str, str]]:
+    return [{name: str(digest)[:8] for name, digest in each.items()} for each in digests]
 
 
 def loads_apart(waves: Iterable[Wave]) -> list[str]:
@@ -236,6 +266,13 @@ def _settings(waves: Sequence[Wave]) -> list[dict[str, Any]]:
         {name: files[name] if name in everywhere else alike.get(name, text) for name, text in given.items()}
         for files, given in zip(known, (wave.plan.factory_settings for wave in waves), strict=True)
     ]
+
+
+def _modules(waves: Sequence[Wave]) -> list[dict[str, Any]]:
+    """The digests of the modules of the factories file; none where a wave does not know its own."""
+    known = [wave.environment.get(OF_MODULES) for wave in waves]
+    all_know = all(isinstance(each, dict) for each in known)
+    return [each if all_know and isinstance(each, dict) else {} for each in known]
 
 
 def _headers(wave: Wave) -> list[str]:

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from statistics import fmean
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
-from inference_benchmarker.facts.stages import stages_of
-from inference_benchmarker.plan.load import ClosedLoop, OpenLoop
 from inference_benchmarker.report.headline import FAILED, LIMIT_MISSED, outcome
 from inference_benchmarker.verdict.client.answers import answer_warnings
 from inference_benchmarker.verdict.client.bottleneck import limited_words
 from inference_benchmarker.verdict.client.evidence import Evidence
-from visualization.comparison.conditions import load_of
 from visualization.comparison.intervals import interval
 from visualization.comparison.repeats import over_side
+from visualization.pareto.loads import loads_of, parts_of
 from visualization.pareto.measuring import (
     CACHED,
     GAP,
@@ -30,13 +28,12 @@ from visualization.pareto.measuring import (
 from visualization.pareto.pieces import COUNTED, TOGETHER, pieces_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping
 
-    from inference_benchmarker.facts.wave_facts import WaveFacts
     from inference_benchmarker.summary.statistics.distribution import Distribution
-    from inference_benchmarker.summary.summary import Summary
     from inference_benchmarker.wave.wave import Wave
     from visualization.comparison.changes import Value
+    from visualization.pareto.loads import Load
 
 MEDIAN, P90, END_TO_END, ITL = "median", "p90", "end_to_end_p90", "itl"
 _OF_SPEEDS = {MEDIAN: f"{TPOT}.p50", P90: f"{TPOT}.p90", END_TO_END: f"{PER_TOKEN}.p90", ITL: GAP}
@@ -98,47 +95,23 @@ class Point:
         return {kind: rate.over(self.configuration.gpus) for kind, rate in self.rates.items()}
 
 
-class _Part(NamedTuple):
-    """A wave, or a steady stage of it."""
-
-    wave: Wave
-    facts: WaveFacts
-    summary: Summary
-    stage: str
-
-
 def points_of(configuration: Configuration, *, others_report: bool = False) -> list[Point]:
-    """A point for each load, the lowest first; waves of one load are its repetitions.
+    """A point for each load, the lowest first; waves of one load and the same requests are its repetitions.
 
     ``others_report``: the tokens of what it is compared with are those that a server reported.
     """
-    by_load: dict[object, list[_Part]] = {}
-    for wave in configuration.waves:
-        for part in _parts(wave):
-            by_load.setdefault(load_of(part.facts.plan).key, []).append(part)
-    points = [_point(configuration, parts, others_report=others_report) for parts in by_load.values()]
+    points = [_point(configuration, load, others_report=others_report) for load in loads_of(configuration.waves)]
     return sorted(points, key=lambda point: point.offered)
 
 
 def has_no_point(wave: Wave) -> bool:
     """Tells whether its load changed all the time."""
-    return not any(True for _ in _parts(wave))
+    return not any(True for _ in parts_of(wave, {}))
 
 
-def _parts(wave: Wave) -> Iterator[_Part]:
-    """The wave, or its stages of one rate."""
-    load = wave.plan.load
-    if isinstance(load, ClosedLoop) or not load.stages:
-        if isinstance(load, OpenLoop) or not load.populations:
-            yield _Part(wave, wave, wave.summary, "")
-        return
-    for found, row in zip(stages_of(wave), wave.summary.stages, strict=True):
-        if row.from_rps == row.to_rps > 0:
-            yield _Part(wave, found.facts, row.summary, found.name)
-
-
-def _point(configuration: Configuration, parts: Sequence[_Part], *, others_report: bool) -> Point:
+def _point(configuration: Configuration, load: Load, *, others_report: bool) -> Point:
     """Of repetitions those count of which nothing is doubtful, where there are any."""
+    parts = load.parts
     reasons = [list(unusable_because(part.wave, others_report=others_report)) for part in parts]
     good = [part for part, unusable in zip(parts, reasons, strict=True) if not unusable]
     used = good or list(parts)
@@ -150,8 +123,8 @@ def _point(configuration: Configuration, parts: Sequence[_Part], *, others_repor
     no_speeds = _BETWEEN_PIECES if TOGETHER in unusable else ()
     return Point(
         configuration=configuration,
-        load=_load_text(parts[0]),
-        offered=_offered(parts[0].facts),
+        load=load.text,
+        offered=load.offered,
         runs=tuple(part.wave for part in used),
         speeds={
             speed: _speed(time)
@@ -203,17 +176,3 @@ def _speed(estimate: Value) -> Quantity:
 def _mean(distributions: Iterable[Distribution | None]) -> float | None:
     known = [each.mean for each in distributions if each is not None]
     return fmean(known) if known else None
-
-
-def _offered(facts: WaveFacts) -> float:
-    """The number by which loads are put in order."""
-    load = facts.plan.load
-    return float(load.concurrency) if isinstance(load, ClosedLoop) else float(load.rate)
-
-
-def _load_text(part: _Part) -> str:
-    """``8 in flight``, ``6/s``, ``peak 24/s``."""
-    load = part.facts.plan.load
-    if part.stage and isinstance(load, OpenLoop):
-        return f"{part.stage} {load.rate.normalize():f}/s"
-    return part.facts.load_text.replace(" requests/s", "/s")
