@@ -160,11 +160,12 @@ def _seconds_of(part: Records, name: str, sample: Sample, seconds: Int64) -> Int
     """The block of each value of a sample."""
     measured = seconds[sample.measured_in]
     if name == "itl":
-        measured = np.repeat(measured, _gap_counts(part)[sample.measured_in])
+        measured = np.repeat(measured, gap_counts(part)[sample.measured_in])
     return np.concatenate((measured, seconds[sample.aged_in]))
 
 
-def _gap_counts(part: Records) -> Int64:
+def gap_counts(part: Records) -> Int64:
+    """The number of gaps between the pieces of each request."""
     import pyarrow.compute as pc
 
     counts: Int64 = numbers(pc.list_value_length(part.table.column("gaps"))).astype(np.int64)

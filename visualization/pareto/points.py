@@ -25,7 +25,7 @@ from visualization.pareto.measuring import (
     cached_reports,
     estimates_of,
 )
-from visualization.pareto.pieces import COUNTED, TOGETHER, pieces_of
+from visualization.pareto.pieces import COUNTED, HIDDEN, TOGETHER, pieces_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -120,7 +120,7 @@ def _point(configuration: Configuration, load: Load, *, others_report: bool) -> 
     reports = [cached_reports(part.facts) for part in used]
     tokens = [part.summary.tokens for part in used if part.summary.tokens is not None]
     unusable = () if good else tuple(dict.fromkeys(reason for each in reasons for reason in each))
-    no_speeds = _BETWEEN_PIECES if TOGETHER in unusable else ()
+    no_speeds = _BETWEEN_PIECES if {TOGETHER, HIDDEN} & {*unusable} else ()
     return Point(
         configuration=configuration,
         load=load.text,
@@ -154,6 +154,7 @@ def unusable_because(wave: Wave, *, others_report: bool = False) -> Iterator[str
     yield from ("doubtful answers",) * any(warnings_of(wave))
     pieces = pieces_of(wave)
     yield from (TOGETHER,) * pieces.arrive_together
+    yield from (HIDDEN,) * pieces.hide_reasoning
     yield from (COUNTED,) * (others_report and pieces.are_counted)
 
 

@@ -205,10 +205,10 @@ def test_a_few_requests_without_usage_are_no_matter() -> None:
 def test_pieces_that_arrive_together_are_no_speed_of_a_user() -> None:
     buffered = chat(gap_ms=0.007)
     found = pareto_of([Configuration("A", (chat(),)), Configuration("B", (buffered,))], per_million)
-    assert found.result.points[1].unusable == ["pieces arrive together"]
+    assert found.result.points[1].unusable == ["tokens arrive together"]
     assert not {MEDIAN, P90, ITL} & {*found.points[1].speeds}
-    assert mentions(found.result.headline, "A: ", "1 of 2 runs is not usable: pieces arrive together")
-    assert mentions(to_text(found), "✗ B, 2/s: pieces arrive together")
+    assert mentions(found.result.headline, "A: ", "1 of 2 runs is not usable: tokens arrive together")
+    assert mentions(to_text(found), "✗ B, 2/s: tokens arrive together")
 
 
 def test_answers_after_a_long_wait_and_fast_ones_have_a_speed() -> None:
