@@ -160,7 +160,7 @@ TAKEN_APART = {
         "server_capacity/results/text/ranking.py:_folded",
         "visualization/comparison/report.py:_fitted",
         "visualization/comparison/report.py:to_text",
-        "visualization/matplotlib_charts/pictures.py:_legend",
+        "visualization/matplotlib_charts/pictures.py:_title",
         "visualization/pareto/text.py:to_text",
         "visualization/run_page/words.py:lines",
     ),

@@ -36,7 +36,7 @@ to a language model that streams its answers.
   benchmark pareto runs/fp16 runs/fp8 --gpus 8 --price gpu=2.50
   benchmark pareto runs --gpus fp16=8 --gpus fp8=4
 
-RUN is a run directory, a folder of runs at different loads (several runs at the same load count as repetitions), a
+RUN is a run directory, a folder of runs at different loads (runs of the same load and requests are repetitions), a
 folder of such folders, or the folder of an `ab`. A steady stage of --stages is a load of its own.
 """
 _EPILOG = """\
