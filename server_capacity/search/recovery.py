@@ -64,7 +64,8 @@ class Recovery:
             return (RETURN, self.found.low) if self._is_overloaded(running) else None
         if self._has_recovered(running):
             return "end", running.rate
-        return (RETURN, self._lower(running)) if self._is_stuck(running) else None
+        stuck = self._is_stuck(running) and not met_again(self.limits, running, self.length_s)
+        return (RETURN, self._lower(running)) if stuck else None
 
     def _is_overloaded(self, running: Stretch) -> bool:
         lengths = running.seconds / self.length_s
@@ -78,6 +79,7 @@ class Recovery:
         """
         seen_s = SEEN_LENGTHS * self.length_s
         drained = self.in_users or (self._is_drained(running) and self._is_drained(running, seen_s))
+        drained = drained or running.seconds >= DRAINED_LENGTHS * self.length_s
         return running.seconds >= seen_s and drained and met_again(self.limits, running, self.length_s)
 
     def _is_drained(self, running: Stretch, ago_s: float = 0.0) -> bool:
