@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from inference_benchmarker import cli
+from inference_benchmarker.cli.capacity.capacity import search_of
+from inference_benchmarker.errors import BenchmarkError
 from tests.bench import FACTORIES, SENDER, factories
 
 if TYPE_CHECKING:
@@ -46,6 +48,13 @@ def test_what_speaks_against_tiers_is_said(
     error = capsys.readouterr().err
     assert said in error or ("--verify" in flags and "plan" in error)
     assert not (tmp_path / "out").exists()
+
+
+def test_tiers_are_not_searched_from_pods(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "f.py").write_text(factories("return None"))
+    with pytest.raises(BenchmarkError, match="--tier is not for pods"):
+        search_of(["--factories-file", "f.py", "--tier", GOLD, "--tier", SILVER])
 
 
 @pytest.mark.process
