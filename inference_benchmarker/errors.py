@@ -34,8 +34,8 @@ class NoWaveError(RuntimeError):
 
     @property
     def event(self) -> str:
-        """It in one line, for a result that has to do without the wave."""
-        return " ".join(str(self).split())
+        """It as a result has it that has to do without the wave."""
+        return str(self)
 
 
 class LostProcessError(NoWaveError):
