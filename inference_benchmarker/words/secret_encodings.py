@@ -27,6 +27,7 @@ _BASE64 = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/=_-"
 _JOINT = re.compile(r"[\r\n\\](?<=[A-Za-z0-9+/=_-][\r\n\\])")
 _LINES = re.compile(rf"[A-Za-z0-9+/=_-]*+(?:(?:{_BREAK.pattern})++[A-Za-z0-9+/=_-]++)++")
 _OPEN_TITLE = re.compile(r"\x1b\][^\x07\x1b]*+\Z")
+_CERTIFICATE_BEGINS, _BODY = re.compile(r"-----BEGIN (?:\w+ )?CERTIFICATE-----"), re.compile(r"[A-Za-z0-9+/=]+")
 _SHORT = 8  # characters
 _LEAST_OF_A_KEY = 4  # characters, at the end of a line: a single one of a key, or of its digits, ends many a line
 
@@ -193,9 +194,20 @@ def _as_it_is_on_lines(secrets: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(digits | {value for value in values if not value.strip(_BASE64)})
 
 
+def _own_lines(secret: str) -> Iterator[str]:
+    """The lines of a secret without those of certificates, which are public: of a chain there are thousands."""
+    is_public = False
+    for line in map(str.strip, secret.splitlines()):
+        if _CERTIFICATE_BEGINS.fullmatch(line):
+            is_public = True
+        elif not (is_public and _BODY.fullmatch(line)):
+            is_public = False
+            yield line
+
+
 def _values(secrets: tuple[str, ...]) -> set[str]:
     """Each of these, with either end of lines, and each of its lines."""
-    found = {value for secret in secrets for value in (secret, *map(str.strip, secret.splitlines()))}
+    found = {value for secret in secrets for value in (secret, *_own_lines(secret))}
     found |= {end.join(value.splitlines()) + end * value.endswith("\n") for value in found for end in ("\n", "\r\n")}
     return {value for value in found if len(value) >= MIN_LENGTH}
 

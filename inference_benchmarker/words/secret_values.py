@@ -44,11 +44,8 @@ _PAIRS = frozenset(
     )
 )
 _NUMBER = re.compile(r"[+-]?[0-9.]+(?:e[+-]?[0-9]{1,3})?", re.IGNORECASE)
-_CERTIFICATE = re.compile(
-    r"-----BEGIN (?:\w+ )?CERTIFICATE-----(?:.*?-----END (?:\w+ )?CERTIFICATE-----\s*|.*)", re.DOTALL
-)
-"""It is public: a chain of them beside a key is no secret."""
-
+_SEPARATORS = re.compile(r"[=:\s'\"]+")  # of a collector's header, in whatever way it is written
+_MOST_SEPARATORS = 4
 _SHORTEST = 4  # of a header whose name says that it is a secret
 _SECRET_HEADER = re.compile(r"auth|key|token|secret|pass|cookie|credential", re.IGNORECASE)
 _PLAIN_HEADERS = re.compile(r"accept(-.*)?|content-type|user-agent|host|origin|referer|cache-control|connection|prefer")
@@ -74,9 +71,8 @@ def secret_values(environment: Mapping[str, str]) -> list[str]:
     Those of the headers in ``HEADERS`` are among them, and what looks random of the variables that ``ASKED_FOR`` names.
     Not those of fewer than ``MIN_LENGTH`` characters, and not the few words that stand for no secret.
     """
-    named = {_CERTIFICATE.sub("", value) for name, value in environment.items() if _SECRET_NAME.search(name)}
-    values = set(filter(_is_secret, named))
-    values |= set(_header_secrets(_headers(environment.get(HEADERS, ""))))
+    values = {value for name, value in environment.items() if _SECRET_NAME.search(name) and _is_secret(value)}
+    values |= set(_header_secrets(_headers(environment.get(HEADERS, "")).items()))
     values |= {part for name in _OTLP_HEADERS for part in _header_secrets(_otlp_headers(environment.get(name, "")))}
     asked = (environment.get(name, "") for name in environment.get(ASKED_FOR, "").split(","))
     values |= {value for value in asked if looks_random(value) and _is_secret(value)}
@@ -143,15 +139,17 @@ def _headers(text: str) -> dict[str, object]:
     return found if isinstance(found, dict) else {}
 
 
-def _otlp_headers(text: str) -> dict[str, object]:
-    """By name; what is no ``name=value`` is taken for one that was written wrong, or for the rest of a value."""
-    pairs = (re.split(r"[=:]|(?<=\S)\s+(?=\S)", part, maxsplit=1) for part in text.split(","))
-    return {name.strip(): unquote((value or [name])[0]).strip() for name, *value in pairs}
+def _otlp_headers(text: str) -> Iterator[tuple[str, str]]:
+    """Name and value of each; of one that was written wrong, whatever may be its value."""
+    for part in (unquote(each).strip() for each in text.split(",")):
+        ends = [match.end() for match in _SEPARATORS.finditer(part)] or [0]
+        name = _SEPARATORS.split(part, maxsplit=1)[0]
+        yield from ((name, part[end:].rstrip("'\" ")) for end in ends[:_MOST_SEPARATORS])
 
 
-def _header_secrets(headers: Mapping[str, object]) -> Iterator[str]:
+def _header_secrets(headers: Iterable[tuple[str, object]]) -> Iterator[str]:
     """The values of headers, and what follows a scheme in them, as in ``Bearer ...``; of Basic, its password, too."""
-    for name, value in headers.items():
+    for name, value in headers:
         if _PLAIN_HEADERS.fullmatch(name.lower()) or not isinstance(value, str):
             continue
         scheme, _, rest = value.partition(" ")

@@ -613,17 +613,36 @@ def test_a_key_of_several_lines_is_hidden_within_a_frame() -> None:
 def test_headers_for_a_collector_are_secrets() -> None:
     found = secret_values({"OTEL_EXPORTER_OTLP_HEADERS": "x-scope=4f9a%2Bcollector-key,content-type=text/plain"})
     assert found == ["4f9a+collector-key"]
-    for wrong in ("x-team: hcaik_01jq8xk2mz9", "x-team hcaik_01jq8xk2mz9", "Bearer abc=x,hcaik_01jq8xk2mz9"):
-        assert "hcaik_01jq8xk2mz9" in secret_values({"OTEL_EXPORTER_OTLP_HEADERS": wrong})
+    key = "hcaik_01jq8xk2mz9"
+    for written in (f"x-team: {key}", f"x-team {key}", f"Bearer abc=x,{key}", f"x-team ={key}", f"x-team: '{key}'"):
+        assert key in secret_values({"OTEL_EXPORTER_OTLP_HEADERS": written}), written
+    for written in (f"x-team:={key}", f"-H x-team:{key}", f"x-team={key},x-team=other", f'x-team="{key}"'):
+        assert key in secret_values({"OTEL_EXPORTER_OTLP_HEADERS": written}), written
 
 
-def test_a_certificate_is_public() -> None:
-    line = "MIIEvQIBADANBgkq\n"
-    chain = f"-----BEGIN CERTIFICATE-----\n{line * 100}-----END CERTIFICATE-----\n"
-    key = "-----BEGIN PRIVATE KEY-----\nhkiG9w0BQADANBgk\n-----END PRIVATE KEY-----\n"
-    assert secret_values({"TLS_PEM": chain * 3}) == []
-    assert secret_values({"TLS_PEM": chain[:300]}) == [], "cut off"
-    assert secret_values({"TLS_PEM": chain + key + chain}) == [key]
+LINE, OWN = "MIIEvQIBADANBgkq", "hkiG9w0BQADANBgk"
+CHAIN = f"-----BEGIN CERTIFICATE-----\n{LINE}\n{LINE}\n-----END CERTIFICATE-----\n"
+KEY = f"-----BEGIN PRIVATE KEY-----\n{OWN}\n-----END PRIVATE KEY-----\n"
+CUT_OFF = f"-----BEGIN CERTIFICATE-----\n{LINE}\n"
+
+
+BROKEN = f"{CUT_OFF}----END CERTIFICATE-----\n"
+
+
+@pytest.mark.parametrize("value", [CHAIN + KEY, KEY + CHAIN, CUT_OFF + KEY, BROKEN + KEY])
+def test_the_lines_of_a_certificate_are_public_and_those_of_a_key_are_not(value: str) -> None:
+    assert LINE in without(f"x {LINE} y", [value])
+    assert OWN not in without(f"x {OWN} y", [value])
+    for whole in (value, value.replace("\n", "\\n"), base64.b64encode(value.encode()).decode()):
+        cleaned = without(f"x {whole} y", [value])
+        assert OWN not in cleaned
+        assert base64.b64encode(OWN.encode()).decode()[4:-8] not in cleaned
+
+
+def test_a_certificate_within_a_line_takes_nothing_of_a_secret_away() -> None:
+    value = json.dumps({"user": "app", "pin": "Zq9xW8vU7tS6rQ5p", "ca": CHAIN, "hmac": "kk8xW8vU7tS6rQ5p"})
+    cleaned = without(f"cannot connect with {value}", [value])
+    assert ("Zq9x" in cleaned, "kk8x" in cleaned) == (False, False)
 
 
 def test_nothing_is_left_to_compute_once_a_wave_begins() -> None:

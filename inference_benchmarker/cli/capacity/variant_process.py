@@ -29,7 +29,7 @@ from inference_benchmarker.cli.core.pages import draw_capacity
 from inference_benchmarker.cli.core.redacting_stream import redacted_streams
 from inference_benchmarker.cli.core.terminal import say, say_nothing
 from inference_benchmarker.errors import BenchmarkError, NoWaveError, interrupt
-from inference_benchmarker.exit_codes import INTERRUPTED, INVALID, OK
+from inference_benchmarker.exit_codes import INTERRUPTED, INVALID, MISSED, OK
 from inference_benchmarker.system.memory import give_back_large_blocks
 
 if TYPE_CHECKING:
@@ -50,7 +50,14 @@ class Searched(NamedTuple):
     result: CapacityResult
 
 
-SearchOrReason = Searched | str  # the reason why there is no search
+class Unsearched(NamedTuple):
+    """The reason why there is no search, and the exit code that this has."""
+
+    reason: str
+    code: int = MISSED
+
+
+SearchOrReason = Searched | Unsearched
 
 
 def main() -> int:
@@ -122,12 +129,17 @@ def _searches(job: dict[str, Any], questions: list[Question], folder: Path) -> G
                     return
     except (BenchmarkError, NoWaveError) as error:
         for place in range(begun, len(questions)):
-            yield place, str(error)
+            yield place, unsearched(error)
+
+
+def unsearched(error: BenchmarkError | NoWaveError) -> Unsearched:
+    """The reason as a ranking has it: what a user can mend, or a process that was lost."""
+    return Unsearched(error.event, INVALID) if isinstance(error, NoWaveError) else Unsearched(str(error))
 
 
 def _for_parent(found: SearchOrReason) -> dict[str, Any]:
-    if isinstance(found, str):
-        return {"failed": found}
+    if isinstance(found, Unsearched):
+        return {"failed": found.reason, "code": found.code}
     return {"folder": found.folder.name, "interrupted": found.result.exit_code == INTERRUPTED}
 
 
@@ -148,7 +160,7 @@ def add_clean_up(
             made = tidied(found.folder, found.result, clean_up)
             tell_result({"place": place, **_for_parent(Searched(found.folder, made))})
         elif clean_up == "failed":
-            reason = f"{found} Something that was created for it {NOT_REMOVED}."
+            reason = f"{found.reason} Something that was created for it {NOT_REMOVED}."
             tell_result({"place": place, "failed": reason, "code": INVALID})
 
 
@@ -171,7 +183,7 @@ def _searched(question: Question, options: dict[str, Any], folder: Path, tell: T
         with removed_if_empty(folder):
             found = search(question, options, folder, tell)
     except (BenchmarkError, NoWaveError) as error:
-        return str(error)
+        return unsearched(error)
     draw_capacity(found, folder, tell)
     return Searched(folder, found)
 

@@ -14,6 +14,7 @@ import pytest
 
 from inference_benchmarker import cli
 from inference_benchmarker.cli.capacity import ranking, variant_process, vary_flags
+from inference_benchmarker.errors import BenchmarkError, LostProcessError
 from server_capacity.experiments.ranking.collecting import LOST
 from server_capacity.experiments.ranking.jobs import Job
 from server_capacity.planning.costs.prices import Prices
@@ -310,7 +311,7 @@ def test_a_search_whose_endpoint_could_not_be_removed_says_so_in_a_ranking(
 ) -> None:
     """Two searches of one endpoint, and one that failed; the list of what was made lies in the first folder."""
     folders = [tmp_path / "x_1_capacity", tmp_path / "x_2_capacity"]
-    fields: dict[int, variant_process.SearchOrReason] = {2: "it failed."}
+    fields: dict[int, variant_process.SearchOrReason] = {2: variant_process.Unsearched("it failed.")}
     for place, folder in enumerate(folders):
         folder.mkdir()
         fields[place] = variant_process.Searched(folder, save(folder, settled(searched())))
@@ -325,6 +326,15 @@ def test_a_search_whose_endpoint_could_not_be_removed_says_so_in_a_ranking(
     assert [load(folder).found.exit_code for folder in folders] == [code, code]
     assert [each["place"] for each in again if each.get("code") == 3] == ([2] if left_over else [])
     assert [each["place"] for each in again if "folder" in each] == [0, 0, 1, 1], "before and after it changes"
+
+
+def test_a_search_whose_process_was_lost_is_invalid() -> None:
+    lost = variant_process.unsearched(LostProcessError("the primary process ended before the wave began", "Killed"))
+    assert lost == ("the primary process ended before the wave began", 3)
+    assert variant_process.unsearched(BenchmarkError("x.py: it raises.", "Mend it.")) == (
+        "x.py: it raises. Mend it.",
+        1,
+    )
 
 
 def test_a_search_does_not_change_once_nobody_stores_its_ranking_any_more(tmp_path: Path) -> None:
