@@ -108,6 +108,7 @@ TAKEN_APART = {
         "inference_benchmarker/words/text.py:_folded",
         "inference_benchmarker/words/text.py:_cell_folded",
         "inference_benchmarker/words/redact.py:",
+        "inference_benchmarker/words/secret_encodings.py:_own_lines",
     ),
     "is hidden, in the whole of it": (
         "inference_benchmarker/cli/capacity/plan_flags.py:_questions",

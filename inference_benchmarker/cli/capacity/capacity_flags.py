@@ -128,7 +128,7 @@ CAPACITY_FLAGS: Table = table_for(
         ],
         "endpoint by URL, without a file": [*URL_FLAGS, _OF_A_WAVE["conversations"]._replace(about=CONVERSATIONS)],
         "limits": [
-            *_of_a_wave("slo"),
+            *(each._replace(about=each.about.replace(" rate>=0.99,", "")) for each in _of_a_wave("slo")),
             TIER_FLAG,
             *_of_a_wave("success_threshold", "goodput"),
         ],

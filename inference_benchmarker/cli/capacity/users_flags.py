@@ -59,7 +59,7 @@ def session_problems(options: dict[str, Any], *, sends_sessions: bool) -> Iterat
     """The problem of a search in one unit of arrivals in another one."""
     unit = options["in"] or RPS
     if sends_sessions and unit not in (USERS, SESSIONS):
-        yield "Its arrivals are sessions of several turns: search with --in sessions, or with --in users."
+        yield "The endpoint takes sessions of several turns: search with --in sessions, or with --in users."
     elif not sends_sessions and unit == SESSIONS:
         yield "--in sessions: give --turns N or --conversations FILE with a URL, or a file with a session_factory."
     if not sends_sessions:

@@ -41,7 +41,7 @@ folder of such folders, or the folder of an `ab`. A steady stage of --stages is 
 """
 _EPILOG = """\
 exit codes: 0 every run is VALID and met its limits; 1 a run missed a limit or was aborted; 2 bad input; 3 a run is
-INVALID; 130 a run was interrupted. The exit code of an `ab` counts like that of a run
+INVALID; 130 a run was interrupted. The exit code of an `ab` is treated as that of one run
 """
 
 

@@ -230,7 +230,8 @@ ENDPOINT_FLAGS = table_for(
             Flag(
                 "--swap-share",
                 "F",
-                "share of requests that get the answer to another request in progress; --echo makes answers differ",
+                "share of requests that get the answer to another request in progress; use --echo so that a swapped "
+                "answer can be recognized",
                 parse_number,
             ),
             Flag(

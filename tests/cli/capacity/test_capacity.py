@@ -232,7 +232,7 @@ def test_a_file_with_sessions_is_searched_in_sessions_or_in_users(tmp_path: Path
     assert (asked.kind, asked.sessions is not None, asked.limits[0].metric) == ("users", True, "latency")
     assert question("--in sessions --slo p99<2s").limits[0].metric == "response_time"
     assert problems("") == [
-        "Its arrivals are sessions of several turns: search with --in sessions, or with --in users."
+        "The endpoint takes sessions of several turns: search with --in sessions, or with --in users."
     ]
     assert "--arrivals is not for a search in users" in problems("--in users --arrivals poisson")[0]
 

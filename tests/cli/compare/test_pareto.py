@@ -284,8 +284,8 @@ def test_an_ab_has_its_waves_that_do_not_count_its_end_and_its_exit_code(
             out, _ = pareto(capsys, folder, "--output-dir", tmp_path / "out", code=code)
             assert mentions(" ".join(out.split()), *said)
             assert out.startswith("x_ab: ") == bool(code), "the end comes first"
-            of_folder, _ = pareto(capsys, folder.parent, "--output-dir", tmp_path / "out", code=code)
-            assert of_folder == out, "in a folder of folders, too"
+    of_folder, _ = pareto(capsys, folder.parent, "--output-dir", tmp_path / "out", code=code)
+    assert of_folder == out, "in a folder of folders, too"
 
 
 def test_an_ab_without_any_wave_is_a_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
