@@ -62,7 +62,7 @@ class Recovery:
             return "end", running.rate
         if running.purpose == OVERLOAD:
             return (RETURN, self.found.low) if self._is_overloaded(running) else None
-        if self._has_recovered(running):
+        if recovered(self.limits, running, self.length_s, in_users=self.in_users):
             return "end", running.rate
         stuck = self._is_stuck(running) and not met_again(self.limits, running, self.length_s)
         return (RETURN, self._lower(running)) if stuck else None
@@ -72,26 +72,11 @@ class Recovery:
         many = running.in_flight > OPEN_TIMES * self._usual(self.found.high) + OPEN_MORE
         return lengths >= MOST_LENGTHS or (many and lengths >= LEAST_LENGTHS)
 
-    def _has_recovered(self, running: Stretch) -> bool:
-        """Tells whether it has met the limits for a while, at whose beginning too it was drained.
-
-        What counts in the end is when turns were due, not when their answers came.
-        """
-        seen_s = SEEN_LENGTHS * self.length_s
-        drained = self.in_users or (self._is_drained(running) and self._is_drained(running, seen_s))
-        drained = drained or running.seconds >= DRAINED_LENGTHS * self.length_s
-        return running.seconds >= seen_s and drained and met_again(self.limits, running, self.length_s)
-
-    def _is_drained(self, running: Stretch, ago_s: float = 0.0) -> bool:
-        since = [part for part in running.slices if part.start_s >= running.end_s - ago_s]
-        more = sum(part.sent - part.answered for part in since)
-        return running.in_flight - more <= DRAINED_TIMES * self._usual(running.rate) + DRAINED_MORE
-
     def _is_stuck(self, running: Stretch) -> bool:
         lengths = running.seconds / self.length_s
         if self.in_users:  # as many are open as are asked for
             return lengths >= RETURN_LENGTHS
-        if self._is_drained(running):
+        if _is_drained(running, self.length_s):
             return lengths >= DRAINED_LENGTHS
         return lengths >= (RETURN_LENGTHS if running.in_flight < FALLEN * running.inherited else STUCK_LENGTHS)
 
@@ -113,14 +98,40 @@ class FromAbove(NamedTuple):
     broken: float | None
 
 
-def from_above(limits: Sequence[Limit], stretches: Sequence[Stretch], length_s: float) -> FromAbove | None:
-    """The rates of the returns; None where there was none, or where it shows nothing."""
+def recovered(limits: Sequence[Limit], stretch: Stretch, length_s: float, *, in_users: bool) -> bool:
+    """Tells whether a return has met the limits for a while, at whose beginning too it was drained.
+
+    What counts in the end is when turns were due, not when their answers came.
+    """
+    seen_s = SEEN_LENGTHS * length_s
+    drained = in_users or (_is_drained(stretch, length_s) and _is_drained(stretch, length_s, seen_s))
+    drained = drained or stretch.seconds >= DRAINED_LENGTHS * length_s
+    return stretch.seconds >= seen_s and drained and met_again(limits, stretch, length_s)
+
+
+def _is_drained(stretch: Stretch, length_s: float, ago_s: float = 0.0) -> bool:
+    since = [part for part in stretch.slices if part.start_s >= stretch.end_s - ago_s]
+    more = sum(part.sent - part.answered for part in since)
+    return stretch.in_flight - more <= DRAINED_TIMES * stretch.rate * length_s + DRAINED_MORE
+
+
+def from_above(
+    limits: Sequence[Limit], stretches: Sequence[Stretch], length_s: float, *, in_users: bool = False
+) -> FromAbove | None:
+    """The rates of the returns; None where there was none, or where it shows nothing.
+
+    The last one may have been cut off, by Ctrl-C or the end of the time: too short, it shows nothing either way.
+    """
     returns = [each for each in stretches if each.purpose == RETURN]
     if not returns or is_spoilt(stretches):
         return None
     *left, last = returns
-    kept = last.rate if met_again(limits, last, length_s) else None
-    return FromAbove(kept, last.rate if kept is None else left[-1].rate if left else None)
+    broken = left[-1].rate if left else None
+    if recovered(limits, last, length_s, in_users=in_users):
+        return FromAbove(last.rate, broken)
+    if last.seconds >= STUCK_LENGTHS * length_s and not met_again(limits, last, length_s):
+        broken = last.rate
+    return None if broken is None else FromAbove(None, broken)
 
 
 def is_spoilt(stretches: Sequence[Stretch]) -> bool:

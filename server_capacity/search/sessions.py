@@ -301,7 +301,9 @@ def answer_in_sessions(
         return Answer("not_kept" if alone else "cannot_tell", limit=bracket.name, reason=reason, estimates=estimates)
     answer = Answer("found", estimate.rate, estimate.interval, bracket.name, estimates=estimates)
     length_s = length_at(estimate.interval.low, limits, stretches, session_s) if estimate.interval else session_s
-    return with_overload(unless_undecided(answer, found, unit), from_above(limits, stretches, length_s), unit)
+    return with_overload(
+        unless_undecided(answer, found, unit), from_above(limits, stretches, length_s, in_users=in_users), unit
+    )
 
 
 def _estimate(bracket: UserBracket, *, in_users: bool) -> Estimate:

@@ -122,6 +122,26 @@ def test_the_answer_is_the_lower_of_both() -> None:
     assert with_overload(FOUND, None, "sessions/s") is FOUND
 
 
+CUT_OFF: dict[str, tuple[list[Stretch], FromAbove | None]] = {
+    "after a second, without an answer": ([replace(stretch(RETURN, 1.8, seconds=1), slices=())], None),
+    "after a second, with the backlog of overload": ([stretch(RETURN, 1.8, seconds=1, in_flight=500)], None),
+    "after a second, with all over": ([stretch(RETURN, 1.8, 1.0, seconds=1, in_flight=500)], None),
+    "after a while, with the backlog": ([stretch(RETURN, 1.8, seconds=50, in_flight=500)], None),
+    "the second one": (
+        [stretch(RETURN, 1.8, 0.9, in_flight=500), stretch(RETURN, 1.35, seconds=2, in_flight=500)],
+        FromAbove(None, 1.8),
+    ),
+    "not at all": ([stretch(RETURN, 1.8)], FromAbove(1.8, None)),
+    "but stuck": ([stretch(RETURN, 1.8, 0.9, in_flight=500)], FromAbove(None, 1.8)),
+}
+
+
+@pytest.mark.parametrize("where", CUT_OFF)
+def test_a_return_that_was_cut_off_shows_nothing(where: str) -> None:
+    returns, shown = CUT_OFF[where]
+    assert from_above([LIMIT], [stretch(OVERLOAD, 3.3, 0.9), *returns], ALONE_S) == shown
+
+
 def test_a_short_search_has_no_overload() -> None:
     assert not Settings(time_s=70 * ALONE_S).times_of_sessions(ALONE_S).recovers
     times = Settings(time_s=120 * ALONE_S).times_of_sessions(ALONE_S)
