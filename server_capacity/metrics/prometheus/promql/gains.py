@@ -117,18 +117,22 @@ def _bracketed(points: Points, interval: Interval, *, goes_on: bool) -> Gain:
         return Gain(value, _too_little(first[0], last[0], interval), near=True)
     step, unsure = max(low.step, high.step), max(low.unsure, high.unsure)
     said = f"interpolated at the window's ends between samples {step:.2g} s apart" if step else None
-    if alone and not high.step and len(late) < 2 and _faster(first, inside, last, interval) > MOST_UNSEEN * value:
+    if (
+        alone
+        and not high.step
+        and len(late) < 2
+        and _faster((interval.start, low.value), inside, last, interval) > MOST_UNSEEN * value
+    ):
         return Gain(value, f"{FASTER}: {DENSER}", near=True)
     if said and unsure > MOST_MIXED * value:
         return Gain(value, f"{said}, between which it gained up to {unsure:,.4g}: {DENSER}", near=True)
     return Gain(value, said)
 
 
-def _faster(first: Point, inside: Points, last: Point, interval: Interval) -> float:
+def _faster(start: Point, inside: Points, last: Point, interval: Interval) -> float:
     """By how much more it gained in its last step than at its fastest pace before; 0 where nobody can tell."""
-    pairs = pairwise((first, *inside))
-    steps = [(now - max(before, interval.start), high - low) for (before, low), (now, high) in pairs]
-    pace = max((gained / seconds for seconds, gained in steps), default=None)
+    pairs = pairwise((start, *inside))
+    pace = max(((high - low) / (now - before) for (before, low), (now, high) in pairs), default=None)
     if pace is None:
         return 0.0
     at, value = inside[-1]

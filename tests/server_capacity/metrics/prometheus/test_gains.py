@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 WAVE = Interval(100.0, 100.0, 108.0, 92)
 PAST = Interval.past(100.0, 108.0)
 WARMED = replace(WAVE, begin=90.0)
+WARM_MINUTE = Interval(95.0, 100.0, 166.0, 710)
 MINUTE = Interval(100.0, 100.0, 160.0, 600)
 
 
@@ -55,6 +56,14 @@ def sampled(counter: Callable[[float], float], first: float, every: float, last:
         (sampled(wave_of_two_stages, 94, 5, 109), WAVE, 161, (920, True), "others may be in it"),
         (followed(500)[:-2], MINUTE, None, (3500, True), "others may be in it"),
         (followed(0)[:-2], MINUTE, None, (3000, False), None),
+        # 10 a second, a warm-up of 5 s, then another wave: the warm-up's gain is no pace of the window
+        (
+            ((65.5, 0), (95, 0), (100.5, 55), (130.5, 355), (160.5, 655), (190.5, 1080)),
+            WARM_MINUTE,
+            None,
+            (1030, True),
+            "others",
+        ),
         (
             sampled(wave_of_two_stages, 92.5, 5, 112.5),
             WAVE,
