@@ -342,7 +342,7 @@ def wrong_engine(config: EndpointConfig) -> Iterator[tuple[str, str]]:
             if (value := getattr(config, name)) is not None:
                 yield name, f"is {value!r}: it belongs to an LLM engine, which llm names: {', '.join(PROFILES)}"
     elif config.engine is None:
-        yield "llm", f"is {config.llm!r}: it must be one of {', '.join(PROFILES)}"
+        yield "llm", f"is {config.llm!r}: it must be one of {', '.join(PROFILES)}, or a run directory"
     else:
         yield from config.engine.problems()
         defaults = {each.name: each.default for each in fields(config)}
