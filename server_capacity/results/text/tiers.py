@@ -23,14 +23,17 @@ _CONFIRMED = {"holds": "yes", "fails": "no", "cannot_tell": "inconclusive", None
 
 
 def headline(found: TiersResult) -> str:
-    """The tiers without a confirmed answer, if any, and the capacity of each other one, in one line."""
+    """The tiers without a confirmed answer, those whose search did not end well, and the capacity of each other one."""
     sure = [row for row in found.rows if row.exit_code == OK]
     capacities = ", ".join(f"{row.tier} {_capacity(row, UNITS[found.in_])}" for row in sure)
     if len(sure) == len(found.rows):
         return f"Every tier has a confirmed capacity: {capacities}"
-    begin = "Interrupted; no" if found.exit_code == INTERRUPTED else "No"
-    others = ", ".join(row.tier for row in found.rows if row not in sure)
-    return f"{begin} confirmed capacity of {others}{f'; {capacities}' if capacities else ''}"
+    others = [row for row in found.rows if row not in sure]
+    without = ", ".join(row.tier for row in others if row.confirmed != "holds")
+    graver = (f"{row.tier}: exit code {row.exit_code}" for row in others if row.confirmed == "holds")
+    parts = (f"no confirmed capacity of {without}" if without else "", *graver, capacities)
+    text = "; ".join(filter(None, ("Interrupted" if found.exit_code == INTERRUPTED else "", *parts)))
+    return f"{text[0].upper()}{text[1:]}" if without else text
 
 
 def _capacity(row: TierRow, unit: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -10,10 +11,10 @@ import pytest
 from inference_benchmarker import cli
 from inference_benchmarker.data.json_file import write_with_digest
 from inference_benchmarker.errors import BenchmarkError
-from inference_benchmarker.exit_codes import INTERRUPTED, MISSED, OK
+from inference_benchmarker.exit_codes import INTERRUPTED, INVALID, MISSED, OK
 from server_capacity.results import tiers_folder
 from server_capacity.results.capacity_folder import save
-from server_capacity.results.text.tiers import to_text
+from server_capacity.results.text.tiers import headline, to_text
 from server_capacity.results.tiers_checks import tier_row
 from server_capacity.results.types.result_status import settled
 from server_capacity.results.types.tiers import TierRow
@@ -71,6 +72,13 @@ def test_the_gravest_exit_code_counts_and_a_tier_tells_why(tmp_path: Path) -> No
     assert found.headline == "No confirmed capacity of gold; silver 174/s (95% interval: 168 to 180)"
     assert "? gold: the confirming wave failed; so the exit code is 1." in text
     assert "? silver" not in text
+
+
+def test_a_tier_whose_search_ended_early_and_was_confirmed_is_called_neither(tmp_path: Path) -> None:
+    early = replace(row(tmp_path, "gold"), exit_code=INVALID)
+    assert early.confirmed == "holds"
+    found = tiers_folder.tiers_result([early, row(tmp_path, "silver")], "2026-11-27T12:00:00Z", None)
+    assert headline(found) == "gold: exit code 3; silver 174/s (95% interval: 168 to 180)"
 
 
 def test_a_tier_that_was_not_searched_is_a_row_that_says_so(tmp_path: Path) -> None:
