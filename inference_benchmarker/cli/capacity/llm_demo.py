@@ -38,6 +38,9 @@ def llm_problems(options: Mapping[str, Any], addresses: list[str]) -> Iterator[s
     if given := next((name for name in _OWN if options[name]), None) or (addresses and "URL"):
         flag = given if given == "URL" else f"--{given.replace('_', '-')}"
         yield f"--llm has conversations with the engine that it starts: leave out {flag}."
+    rates = [flag for flag, is_given in (("--tier", options["tier"]), ("--in rps", options["in"] == "rps")) if is_given]
+    if rates:
+        yield f"--llm searches for users or sessions, with --slo: leave out {' and '.join(rates)}."
 
 
 @contextmanager

@@ -58,12 +58,15 @@ def test_what_another_flag_stands_for_is_left_open(arguments: list[str], left_op
         (["--demo", "--llm", "--factories-file", "f.py"], "leave out --factories-file"),
         (["--demo", "--llm", "http://127.0.0.1:9/v1"], "leave out URL"),
         (["--demo", "--llm", "--turns", "0"], "--turns"),
-        (["--demo", "--llm", "--in", "rps"], "search with --in sessions, or with --in users"),
+        (["--demo", "--llm", "--in", "rps"], "--llm searches for users or sessions, with --slo: leave out --in rps."),
+        (["--demo", "--llm", "--tier", "gold:ttft.p95<1s"], "with --slo: leave out --tier."),
     ],
 )
 def test_bad_input_is_one_sentence(arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["capacity", *arguments]) == 2
-    assert said in capsys.readouterr().err
+    shown = capsys.readouterr()
+    assert said in shown.err
+    assert ("For your own server" in shown.out + shown.err) == ("--turns" in arguments), "read once there is an address"
 
 
 def test_the_engine_runs_while_the_search_does(monkeypatch: pytest.MonkeyPatch) -> None:
