@@ -1,11 +1,14 @@
 """The results that another one is built on: it stores the digest of each, which lies in a folder below its own.
 
+Waves that the search of a tier took from those before it lie in theirs, beside its own: ``../gold/WAVE``.
+
 A wave's digest is of its plan and its requests, which nothing changes once they are stored; its server metrics may be
 asked for again.
 """
 
 from __future__ import annotations
 
+from os.path import realpath
 from typing import TYPE_CHECKING, Any
 
 from inference_benchmarker.data.digest import KEY as DIGEST
@@ -48,7 +51,7 @@ def require_built_on(folder: Path, data: Mapping[str, Any]) -> None:
 
 def not_checked(folder: Path, data: Mapping[str, Any]) -> str:
     """Clauses on the results that it is built on and that are gone, or may be others; empty where all were checked."""
-    children = list(_all_below(folder, data))
+    children = list({realpath(child): child for child in _all_below(folder, data)}.values())  # tiers share waves
     gone = sum(not is_folder(child) for child in children)
     clauses = []
     if gone:
@@ -64,9 +67,15 @@ def _children(folder: Path, data: Mapping[str, Any]) -> Iterator[tuple[Path, str
     """The folders of what it is built on, each with its digest; None where an earlier version stored none."""
     below: Mapping[str, str | None] = data.get(KEY) or dict.fromkeys(_named(data))
     for name, digest in below.items():
-        if any(part in ("", ".", "..") for part in name.split("/")):
+        if not _is_reached(name.split("/")):
             raise ValueError(f"{quoted(name, 40)} is not a folder below this one")
         yield folder / name, digest
+
+
+def _is_reached(parts: list[str]) -> bool:
+    """Tells whether it lies below the folder of what is built on it, or in one beside that."""
+    inside = parts[1:] if parts[0] == ".." and len(parts) == 3 else parts
+    return all(part not in ("", ".", "..") for part in inside)
 
 
 def _named(data: Mapping[str, Any]) -> Iterator[str]:

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from inference_benchmarker.exit_codes import INVALID, OK, worst_exit_code
+from inference_benchmarker.system.files import folders_in
 from server_capacity.results.codec import check_capacity
 from server_capacity.results.stored import Stored
 from server_capacity.results.text.capacity import to_text
@@ -14,6 +15,7 @@ from server_capacity.results.types.result_status import UNSAVED, is_unsaved
 from server_capacity.results.waves_below import require_waves
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
     from server_capacity.results.types.capacity import CapacityResult
@@ -30,7 +32,15 @@ def _with_headline(found: CapacityResult) -> CapacityResult:
     return replace(found, headline=headline(found))
 
 
-_STORED = Stored(FILE, "capacity.txt", to_text, _decoded, require_waves)
+def _built_on(folder: Path, found: CapacityResult) -> Iterator[Path]:
+    """The folders in it; and where waves of earlier tiers are among its evidence, those in the folders beside it."""
+    yield from folder.iterdir()
+    shared = (found.waves or {}).get("shared", ())
+    for tier in folders_in(folder / "..") if shared else ():
+        yield from (tier / name for name in shared if tier.name != folder.name)
+
+
+_STORED = Stored(FILE, "capacity.txt", to_text, _decoded, require_waves, _built_on)
 load, read, is_capacity = _STORED.load, _STORED.read, _STORED.is_in
 
 

@@ -101,6 +101,59 @@ def test_a_plan_tells_of_waves_that_are_gone(tmp_path: Path) -> None:
     assert gone in measured.warnings
 
 
+def tier_after(folder: Path) -> Path:
+    """The search of a later tier, beside that of an earlier one whose waves are among its evidence."""
+    earlier, later = search(folder / "gold", 1), folder / "silver"
+    later.mkdir()
+    own = stored(wave(drawn(30, seconds=2)), later).path
+    names = {"exploration": [own.name], "shared": [each.name for each in waves_of(earlier)]}
+    of_capacity.save(later, searched(headline="Meets p99<100ms up to 174/s", waves=names))
+    return later
+
+
+@pytest.mark.parametrize(
+    ("damage", "said"), [(replaced, "does not match its digest"), (cut, "requests.parquet was changed")]
+)
+def test_a_tier_is_built_on_the_waves_of_the_tiers_before_it(
+    tmp_path: Path, damage: Callable[[Path], None], said: str
+) -> None:
+    later = tier_after(tmp_path)
+    assert [name for name in of_capacity.read(later).built_on or () if name.startswith("../")] == [
+        f"../gold/{each.name}" for each in waves_of(tmp_path / "gold")
+    ]
+    damage(tmp_path / "gold")
+    for read in (of_capacity.load, lambda each: read_search(each, 1, "m")):
+        with pytest.raises(BenchmarkError, match=said):
+            read(later)
+
+
+def test_waves_of_earlier_tiers_that_are_gone_are_said(tmp_path: Path) -> None:
+    later = tier_after(tmp_path)
+    assert not_checked(later, of_capacity.load(later).data) == ""
+    shutil.rmtree(tmp_path / "gold")
+    gone = "2 of the 3 results that it is built on are missing, and cannot be checked"
+    assert not_checked(later, of_capacity.load(later).data) == gone
+    measured = read_search(later, 1, "m")
+    assert isinstance(measured, Measured)
+    assert gone in measured.warnings
+
+
+def test_each_wave_of_several_tiers_is_counted_once(tmp_path: Path) -> None:
+    tier_after(tmp_path)
+    data = {"built_on": {"gold": "0", "silver": "1"}}
+    shutil.rmtree(tmp_path / "silver" / waves_of(tmp_path / "silver")[0].name)
+    assert not_checked(tmp_path, data).startswith("1 of the 5 results"), "two searches and three waves"
+
+
+@pytest.mark.parametrize("name", ["..", "../x", "../../x/y", "../x/../y", "x/../y", "../x/y/z"])
+def test_nothing_else_is_reached_outside_of_the_folder(tmp_path: Path, name: str) -> None:
+    folder = search(tmp_path / "one_capacity", 1)
+    data = json.loads((folder / "capacity.json").read_text())
+    write_with_digest(folder / "capacity.json", {**data, "built_on": {name: "0"}})
+    with pytest.raises(BenchmarkError, match="is not a folder below this one"):
+        of_capacity.load(folder)
+
+
 def test_what_is_asked_of_a_wave_afterwards_changes_nothing(tmp_path: Path) -> None:
     folder = search(tmp_path / "one_capacity", 1)
     summary = waves_of(folder)[0] / "summary.json"
