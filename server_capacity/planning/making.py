@@ -123,7 +123,7 @@ def _groups(questions: Sequence[PlanRequest]) -> list[tuple[PlanRequest, list[Me
                 problems.append(str(error))
                 continue
             if isinstance(found, Refused):
-                groups.append((asked, _named(found, asked.name or folder.name)))
+                groups.append((asked, _named(found, asked.name or "/".join(filter(None, (folder.name, asked.tier))))))
                 continue
             same = next((group for group in own if group[0].is_same_endpoint(found)), None)
             if same is None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from inference_benchmarker.cli.core.forms import JUNIT, MARKDOWN, TEXT, no_such_form
@@ -10,7 +11,7 @@ from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.exit_codes import BAD_INPUT, OK, worst_exit_code
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
     from inference_benchmarker.wave.wave import Wave
@@ -39,8 +40,8 @@ def table_of_runs(folder: Path, searches: Sequence[Path] = ()) -> tuple[str, int
     rows: list[dict[str, Any]] = []
     experiment = ab.load(folder) if ab.is_ab(folder) else None
     codes = [OK if experiment is None else experiment.cut_code]
-    inside = [run for each in searches or [folder] for run in runs_of(each)] if experiment is None else []
-    runs = inside if experiment is None else [folder / each.run for each in experiment.sent]
+    inside = list(_runs_of_searches(searches)) if searches else []
+    runs = (inside or runs_of(folder)) if experiment is None else [folder / each.run for each in experiment.sent]
     for path in runs:
         try:
             wave = Wave.load(path)
@@ -55,6 +56,19 @@ def table_of_runs(folder: Path, searches: Sequence[Path] = ()) -> tuple[str, int
             codes.append(OK if aiperf is None else aiperf.exit_code)
         codes.append(int(rows[-1]["exit_code"]))
     return to_csv(rows), worst_exit_code(*codes)
+
+
+def _runs_of_searches(searches: Sequence[Path]) -> Iterator[Path]:
+    """The runs in each; one that is gone stands for its own, and one that sent nothing has none."""
+    from inference_benchmarker.system.files import is_folder
+    from inference_benchmarker.wave.run_folders import runs_of
+
+    for each in searches:
+        if not is_folder(each):
+            yield each
+            continue
+        with suppress(BenchmarkError):
+            yield from runs_of(each)
 
 
 def of_aiperf(result: AiperfResult | None, form: str) -> str:

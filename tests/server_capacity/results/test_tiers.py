@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
+import shutil
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +15,7 @@ from inference_benchmarker import cli
 from inference_benchmarker.data.json_file import write_with_digest
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.exit_codes import INTERRUPTED, INVALID, MISSED, OK
+from inference_benchmarker.report.csv_rows import UNREADABLE
 from server_capacity.results import tiers_folder
 from server_capacity.results.capacity_folder import save
 from server_capacity.results.text.tiers import headline, to_text
@@ -20,6 +24,7 @@ from server_capacity.results.types.result_status import settled
 from server_capacity.results.types.tiers import TierRow
 from tests.capacities import searched
 from tests.mentions import mentions
+from tests.waves import drawn, stored, wave
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -124,6 +129,23 @@ def test_forms_of_a_run_are_refused_as_for_any_search(two: Path, capsys: pytest.
     assert "gold: Meets" in capsys.readouterr().out
 
 
+def test_a_tier_that_is_gone_is_an_unreadable_row_of_the_table(two: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run = stored(wave(drawn(1, seconds=2)), two / "silver").path
+    shutil.rmtree(two / "gold")
+    assert cli.main(["report", str(two), "--format", "csv"]) == 2
+    shown = capsys.readouterr()
+    rows = [(each["run"], each["verdict"]) for each in csv.DictReader(io.StringIO(shown.out))]
+    assert rows[0] == (str(two / "gold"), UNREADABLE)
+    assert [each[0] for each in rows[1:]] == [str(run)]
+    assert "gold: does not exist" in shown.err
+
+
+def test_a_tier_that_sent_nothing_has_no_row_in_the_table(two: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run = stored(wave(drawn(1, seconds=2)), two / "gold").path
+    cli.main(["report", str(two), "--format", "csv"])
+    assert [each["run"] for each in csv.DictReader(io.StringIO(capsys.readouterr().out))] == [str(run)]
+
+
 ENDPOINT = {"name": "e", "instance_type": "ml.m5.xlarge", "instances": 1, "kind": "variant"}
 
 
@@ -153,3 +175,13 @@ def test_a_plan_of_a_tier_rests_on_its_search_alone(tmp_path: Path, capsys: pyte
     data = json.loads(capsys.readouterr().out)
     assert data["endpoints"][0]["capacity"] == str(tmp_path / "t" / "gold")
     assert mentions(data["headline"], "5 instances of ml.m5.xlarge", "500/s"), "each at 70% of 168.2/s"
+
+
+def test_a_tier_without_a_plan_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    nothing = {"outcome": "cannot_tell", "rate": None, "interval": None, "reason": "why", "confirmation": []}
+    folder = made(
+        tmp_path / "t", row(tmp_path / "t", "gold", endpoint=ENDPOINT), row(tmp_path / "t", "never", **nothing)
+    )
+    line = ["plan", str(folder), "--target-rps", "500", "--output-dir", str(tmp_path / "out"), "--tier", "never"]
+    assert cli.main(line) == MISSED
+    assert "No plan: t/never: the search found no capacity" in capsys.readouterr().out
