@@ -45,5 +45,5 @@ zone instance_type
 expect model_mix schema share canary canary_differs canary_swapped
 configurations cost_hour currency price_origin unusable cached_reported throughput frontier end_to_end_p90 uncached
 pareto.json
-tier tiers shared shared_s tiers.json
+tier tiers shared shared_s shared_void_s tiers.json
 """

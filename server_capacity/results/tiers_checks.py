@@ -34,6 +34,7 @@ def tier_row(tier: str, folder: str, found: CapacityResult) -> TierRow:
         limit=found.limit,
         load_s=found.load_s,
         shared_s=found.shared_s,
+        shared_void_s=found.shared_void_s,
         ended=status.ended,
         confirmed=status.confirmed,
         exit_code=worst_exit_code(status.exit_code, INVALID if is_unsaved(found) else OK),

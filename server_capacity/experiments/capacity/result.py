@@ -76,6 +76,7 @@ def content(question: Question, explored: SearchEvidence, answer: Answer, confir
         load_s=explored.load_s,
         void_s=explored.void_s,
         shared_s=explored.shared_s if explored.shared else None,
+        shared_void_s=explored.shared_void_s if explored.shared else None,
         workers=explored.workers,
         limits=[
             *(_limit(place, answer, confirmed, question) for place in range(len(question.limits))),

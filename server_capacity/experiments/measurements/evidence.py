@@ -90,8 +90,17 @@ class SearchEvidence:
     @property
     def shared_s(self) -> float:
         """Those that were sent for another tier."""
+        return sum(row.stretch.seconds for row in self._shared_rows)
+
+    @property
+    def shared_void_s(self) -> float:
+        """Those of them that count for nothing."""
+        return sum(row.stretch.seconds for row in self._shared_rows if row.stretch.void)
+
+    @property
+    def _shared_rows(self) -> list[CountedStretch]:
         names = {name_of(wave) for wave in self.waves[: self.shared]}
-        return sum(row.stretch.seconds for row in self.rows if row.stretch.rate > 0 and row.wave in names)
+        return [row for row in self.rows if row.stretch.rate > 0 and row.wave in names]
 
     def add(self, wave: Wave, stages: Sequence[Counted]) -> None:
         """Another wave, with its stages by the wave's own clock and numbers."""

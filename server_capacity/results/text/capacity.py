@@ -208,8 +208,9 @@ def _notes(found: CapacityResult) -> Iterator[str]:
         yield f"The search sent load for {sent}, of which {length_text(void_s)} were discarded."
     for sentence in after_overload(found):
         yield from wrap(sentence, 76, subsequent_indent="  ")
-    if shared_s := found.shared_s:
-        yield f"Of its load, {length_text(shared_s)} were sent for earlier tiers, and judged by these limits."
+    judged = (found.shared_s or 0.0) - (found.shared_void_s or 0.0)
+    if judged > 0:
+        yield f"Of its load, {length_text(judged)} were sent for earlier tiers, and judged by these limits."
     memory = found.memory
     if memory and memory.differ and not is_after_overload(found):
         below, above = (rate_text(side.rate, side.interval, unit) for side in (memory.below, memory.above))

@@ -85,7 +85,6 @@ def _loads(found: TiersResult) -> Iterator[str]:
         if row.load_s is None:
             continue
         own = length_text(row.load_s - (row.shared_s or 0.0))
-        beside = (
-            f", and {length_text(row.shared_s)} sent for earlier tiers, judged by its limits" if row.shared_s else ""
-        )
+        judged = (row.shared_s or 0.0) - (row.shared_void_s or 0.0)
+        beside = f", and {length_text(judged)} sent for earlier tiers, judged by its limits" if judged > 0 else ""
         yield f"{row.tier}: {own} of load{beside}."

@@ -144,6 +144,7 @@ class CapacityResult:
     load_s: Seconds | None = None
     void_s: Seconds | None = None
     shared_s: Seconds | None = field(default=None, metadata=OMITTED)
+    shared_void_s: Seconds | None = field(default=None, metadata=OMITTED)
     workers: Count | None = None
     limits: list[LimitRow] = field(default_factory=list)
     curve: list[Point] | None = None

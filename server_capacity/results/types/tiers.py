@@ -11,7 +11,8 @@ from server_capacity.results.types.bounds import Ended, ExitCode, Interval, Rate
 class TierRow:
     """A tier; ``capacity``: the folder of its search, None where it was not searched, and ``headline`` says why.
 
-    ``load_s``: the load that its answer was taken from, of which ``shared_s`` was sent for tiers before it.
+    ``load_s``: the load that its answer was taken from, of which ``shared_s`` was sent for tiers before it; of that,
+    ``shared_void_s`` counts for nothing.
     """
 
     tier: str
@@ -24,6 +25,7 @@ class TierRow:
     limit: str | None = None
     load_s: Seconds | None = None
     shared_s: Seconds | None = None
+    shared_void_s: Seconds | None = field(default=None, metadata=OMITTED)
     ended: Ended | None = None
     confirmed: Verdict | None = None
     exit_code: ExitCode

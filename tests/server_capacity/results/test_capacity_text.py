@@ -308,4 +308,6 @@ def test_steps_that_were_sent_for_another_tier_say_so() -> None:
     text = to_text(searched(stretches=steps, waves={"exploration": ["b"], "shared": ["a"]}, shared_s=4.0))
     assert "Steps 1 to 2 were sent for earlier tiers." in text
     assert "Of its load, 4.0 s were sent for earlier tiers" in text
+    less = searched(stretches=steps, waves={"shared": ["a"]}, shared_s=4.0, shared_void_s=1.0)
+    assert "Of its load, 3.0 s were sent for earlier tiers, and judged" in to_text(less)
     assert "earlier tiers" not in to_text(searched(stretches=steps, waves={"exploration": ["a", "b"]}))

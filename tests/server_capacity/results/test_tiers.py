@@ -69,6 +69,13 @@ def test_each_tier_has_its_own_answer_and_all_are_reported_again(two: Path, caps
     assert data["headline"] == lines[0]
 
 
+@pytest.mark.parametrize(("void_s", "said"), [(20.0, ", and 30 s sent for earlier tiers, judged by"), (50.0, ".")])
+def test_only_load_that_counts_is_said_to_be_judged(tmp_path: Path, void_s: float, said: str) -> None:
+    silver = row(tmp_path, "silver", load_s=170.0, shared_s=50.0, shared_void_s=void_s)
+    text = to_text(tiers_folder.read(made(tmp_path, silver)))
+    assert f"silver: 2 min of load{said}" in " ".join(text.split())
+
+
 def test_the_gravest_exit_code_counts_and_a_tier_tells_why(tmp_path: Path) -> None:
     lost = row(tmp_path, "gold", confirmation=[LOST])
     found = tiers_folder.read(made(tmp_path, lost, row(tmp_path, "silver")))

@@ -53,7 +53,9 @@ def test_what_was_sent_for_a_tier_is_counted_against_the_limits_of_the_next() ->
 def test_why_a_stretch_counts_for_nothing_is_carried_over_but_for_what_limits_showed() -> None:
     before = Searched(searched(), explored("the client was the limit"), [])
     before.explored.leave_out({})
-    assert {row.stretch.void for row in known_of(STRICT, before).rows} == {"the client was the limit"}
+    known = known_of(STRICT, before)
+    assert {row.stretch.void for row in known.rows} == {"the client was the limit"}
+    assert known.shared_void_s == known.shared_s == 4.0
 
     before = Searched(searched(), explored(), [])
     before.explored.leave_out(dict.fromkeys(range(3), SLOWER))
