@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from inference_benchmarker.embedded.llm.streams import Segments, Streams
+from inference_benchmarker.embedded.llm.streams import SAME_STEP_MS, Segments, Streams
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.summary.statistics.student_t import student_t
 
@@ -36,11 +36,18 @@ LEAST_MS = 0.02
 """The standard deviation of a time that a client measures, at least."""
 ODD = 6.0
 """Times of the standard deviation: what is further off was held up on its way, and is left out."""
+MOST_OF_PACES, MOST_OF_TTFTS = 0.05, 0.12
+"""The standard deviation from the fit, over the mean, of decodes and of TTFTs of those that found the engine idle.
+
+On simulated runs one engine has 0.04 and 0.11 at most with up to 2 ms of delay on the way, two behind one address 0.06
+or more of decodes, and a cache that is not reported 0.15 or more of TTFTs where it halves every other prompt.
+TTFTs may deviate by ``SAME_STEP_MS`` in any case: those of a fast server are hardly longer than the delays.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Constant:
-    """The value that is served, and the 95% interval of the fit of all constants."""
+    """The value that is served, and its 95% interval: of the fit of all constants, and of the one that is served."""
 
     name: str
     value: float
@@ -94,10 +101,9 @@ def fit(streams: Streams) -> Fit:
         values, _ = _solved(_rows(streams, segments, idle), np.ones(len(NAMES), bool))
         segments.count_by(tuple(values[:3]), tuple(values[3:7]))
     rows = _without_odd(_rows(streams, segments, idle))
-    values, errors = _solved(rows, np.ones(len(NAMES), bool))
-    served = _served(rows, values, errors)
-    half = WIDER * student_t(0.95, BLOCKS - 1) * errors
-    constants = map(Constant, NAMES, *np.array([served, values - half, values + half]).tolist())
+    served = _served(rows)
+    _refuse_misfit(rows, served[0])
+    constants = map(Constant, NAMES, *np.array(served).tolist())
     return Fit(
         tuple(constants), len(streams), int(idle.sum()), int(segments.decodes.max()), float(segments.context.max())
     )
@@ -180,14 +186,47 @@ def _without_odd(rows: _Rows) -> _Rows:
     return _Rows(rows.columns[kept], rows.times[kept], rows.at[kept], rows.of_decodes[kept])
 
 
-def _served(rows: _Rows, values: Floats, errors: Floats) -> Floats:
-    """The values without what the run does not show: the least sure goes first, and the rest is fitted again."""
+def _served(rows: _Rows) -> tuple[Floats, Floats, Floats]:
+    """The values without what the run does not show: the least sure goes first, and the rest is fitted again.
+
+    And the ends of their intervals, which hold those of each fit: without a constant that is small but not 0, the
+    others are surer than they are right.
+    """
     used, sure = np.ones(len(NAMES), bool), WIDER * student_t(0.95, BLOCKS - 1)
+    low, high = np.full(len(NAMES), np.inf), np.full(len(NAMES), -np.inf)
     while True:
+        values, errors = _solved(rows, used)
+        low, high = np.minimum(low, values - sure * errors), np.maximum(high, values + sure * errors)
         scores = np.divide(values, errors, out=np.full(len(values), np.inf), where=errors > 0)
         doubted = [each for each in OPTIONAL if used[each] and abs(scores[each]) < sure]
         doubted += [each for each in NOT_NEGATIVE if used[each] and values[each] < 0]
         if not doubted:
-            return values
+            return values, low, high
         used[min(doubted, key=lambda each: abs(scores[each]))] = False
-        values, errors = _solved(rows, used)
+
+
+def _refuse_misfit(rows: _Rows, values: Floats) -> None:
+    """Streams that no such engine can have served: least squares would give constants and intervals of them, too."""
+    residuals = rows.times - rows.columns @ values
+    mean, deviation = _spread(rows.times, residuals, rows.of_decodes)
+    if deviation > MOST_OF_PACES * mean:
+        raise BenchmarkError(
+            f"The times from first to last tokens deviate by {deviation / mean:.0%} from those of an engine whose "
+            "answers share its steps, perhaps because of several servers behind one address, a prefix cache whose hits "
+            "are not in its usage, speculative decoding, or a proxy that holds streams up.",
+            "Send the wave to one server past its balancer, with prompts that are all new.",
+        )
+    mean, deviation = _spread(rows.times, residuals, ~rows.of_decodes)
+    if deviation > max(MOST_OF_TTFTS * mean, SAME_STEP_MS):
+        raise BenchmarkError(
+            f"TTFTs of requests that found the engine idle deviate by {deviation / mean:.0%} from what the tokens of "
+            "their prompts explain, perhaps because of a prefix cache whose hits are not in its usage, several servers "
+            "behind one address, or a busy client.",
+            "Let the server report cached tokens (vLLM: --enable-prompt-tokens-details), or send prompts that are all "
+            "new.",
+        )
+
+
+def _spread(times: Floats, residuals: Floats, which: Mask) -> tuple[float, float]:
+    """The mean of the times, and the root mean square of what the fit does not explain of them."""
+    return float(np.mean(times[which])), float(np.sqrt(np.mean(residuals[which] ** 2)))

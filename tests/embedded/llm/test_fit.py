@@ -116,6 +116,58 @@ def test_one_load_is_refused() -> None:
         fit(streams)
 
 
+def together(*parts: Streams) -> Streams:
+    """The streams of several servers behind one address."""
+    return Streams(*(np.concatenate([getattr(each, name) for each in parts]) for name in Streams.__slots__))
+
+
+def hit_unseen(streams: Streams, share: float, longer: float) -> Streams:
+    """Of a share of the prompts, ``longer`` times as many tokens as were computed are reported, and none as cached."""
+    hit = np.random.default_rng(5).random(len(streams)) < share
+    prompt = np.where(hit, streams.prompt * longer, streams.prompt)
+    return replace(streams, prompt=prompt, computed=prompt)
+
+
+@pytest.mark.parametrize("name", ENGINES)
+def test_several_servers_behind_one_address_are_refused(name: str) -> None:
+    one, two = (served(ENGINES[name], prompts=PROMPTS.get(name, (50, 2000)), seed=seed) for seed in (1, 2))
+
+    with pytest.raises(BenchmarkError, match="several servers behind one address"):
+        fit(together(one, two))
+
+
+@pytest.mark.parametrize("name", ENGINES)
+@pytest.mark.parametrize(("share", "longer"), [(0.5, 5), (0.5, 2), (0.1, 3)])
+def test_a_cache_that_is_not_reported_is_refused(name: str, share: float, longer: float) -> None:
+    streams = served(ENGINES[name], prompts=PROMPTS.get(name, (50, 2000)))
+
+    with pytest.raises(BenchmarkError, match="prefix cache whose hits are not in its usage"):
+        fit(hit_unseen(streams, share, longer))
+
+
+def test_answers_that_are_held_up_on_their_way_are_refused() -> None:
+    streams = served(PROFILES["8b-h100"])
+    held = np.random.default_rng(5).random(len(streams)) < 0.3
+
+    with pytest.raises(BenchmarkError, match="a proxy that holds streams up"):
+        fit(replace(streams, first=np.where(held, streams.last - 0.5, streams.first)))
+
+
+def test_a_value_is_within_its_own_interval() -> None:
+    """Of this run, the fit of all constants has an interval of step A that 0 is outside of, and 0 is served."""
+    found = fit(served(ENGINES["8b-h100-llm-d"], prompts=PROMPTS["8b-h100-llm-d"], seed=113))
+
+    assert found.constants[3].value == 0.0
+    assert all(each.low <= each.value <= each.high for each in found.constants)
+
+
+def test_delays_on_the_way_are_no_misfit() -> None:
+    streams = served(PROFILES["8b-h100"])
+    late = np.random.default_rng(5).exponential(2, (2, len(streams)))
+
+    assert fit(replace(streams, first=streams.first + late[0], last=streams.last + late[1])).streams == len(streams)
+
+
 def wave_of(streams: Streams, **more: Any) -> Wave:
     """The wave of a client that measured these; ``more``: of every record."""
     records = [
