@@ -185,7 +185,7 @@ def test_a_plan_of_a_tier_rests_on_its_search_alone(tmp_path: Path, capsys: pyte
 
 
 def test_a_tier_without_a_plan_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    nothing = {"outcome": "cannot_tell", "rate": None, "interval": None, "reason": "why", "confirmation": []}
+    nothing: dict[str, Any] = {"outcome": "cannot_tell", "rate": None, "interval": None, "confirmation": []}
     folder = made(
         tmp_path / "t", row(tmp_path / "t", "gold", endpoint=ENDPOINT), row(tmp_path / "t", "never", **nothing)
     )
