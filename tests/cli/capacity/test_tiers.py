@@ -82,6 +82,7 @@ def test_what_is_sent_for_one_tier_serves_the_next(bench: Bench, capsys: pytest.
     own = json.loads((made / "silver" / "capacity.json").read_text())
     assert own["waves"]["exploration"] == []
     assert len(own["waves"]["shared"]) == len(list((made / "gold").glob("*_benchmark")))
+    assert {f"../gold/{name}" for name in own["waves"]["shared"]} <= set(own["built_on"])
     ledgers = [json.loads(path.read_text())["ledger"]["sent"] for path in made.glob("*/*/summary.json")]
     assert sum(ledgers) == len(seen) == len(set(seen)), "no payload is sent twice"
     assert (made / "tiers.html").is_file()
