@@ -163,7 +163,7 @@ def test_a_value_is_within_its_own_interval() -> None:
 
 def test_delays_on_the_way_are_no_misfit() -> None:
     streams = served(PROFILES["8b-h100"])
-    late = np.random.default_rng(5).exponential(2, (2, len(streams)))
+    late = np.random.default_rng(5).exponential(4, (2, len(streams)))
 
     assert fit(replace(streams, first=streams.first + late[0], last=streams.last + late[1])).streams == len(streams)
 
