@@ -36,7 +36,7 @@ TIER_FLAG = Flag(
     "--tier",
     "NAME:LIMITS",
     "a tier with limits as --slo has them, repeatable: gold:ttft.p95<1s,itl.p95<20ms. Each tier gets a capacity of its "
-    "own, and what is sent for one is evidence for the next",
+    "own, and load sent for one is reused for the next",
     parse_tier,
     repeatable=True,
 )

@@ -43,7 +43,7 @@ OUTPUT = [
 REPEATS = Flag(
     "--repeats",
     "N",
-    f"number of times to try the found rate again, at least {LEAST_REPEATS} (default {{default}}; 0 for none)",
+    f"how often to try the found rate again: 0 for none, otherwise at least {LEAST_REPEATS} (default {{default}})",
     parse_int,
 )
 WORKERS = [

@@ -23,13 +23,13 @@ usage: benchmark kubernetes COMMAND [options]
 Manages the Jobs of `benchmark --kubernetes` and `benchmark manifests`, through
 your own kubectl. Commands (each with --help):
   fetch    follow a Job, running or finished, and fetch its results
-  clean    remove Jobs with what was made for them
+  clean    remove Jobs with what `benchmark --kubernetes` made
   attend   (internal) runs in the first pod; fetch starts it
 """
 _ABOUT = {
     "fetch": (
         "Follows the wave of a Job until it has ended, fetches its results, prints their report, and removes the\n"
-        "Job. It fetches only what no earlier command has fetched. Ctrl-C leaves the wave as it is."
+        "Job. It fetches only what no earlier command has fetched. Ctrl-C ends this command; the wave goes on."
     ),
     "clean": (
         "Removes a Job, with its pods and what `benchmark --kubernetes` made for it. Without JOB, it removes\n"
@@ -41,7 +41,7 @@ _ABOUT = {
 _EPILOGS = {
     "fetch": (
         "exit codes: those of the wave: 0 VALID, every limit met; 1 a limit was missed; 2 bad input; 3 INVALID, or\n"
-        "the results were lost; 130 the wave was interrupted, or you left it\n"
+        "the results were lost; 130 the wave was interrupted, or you ended this command\n"
     ),
     "clean": "exit codes: 0 they are removed; 2 they could not be (the reason is given)\n",
     "attend": "exit codes: 0 nobody needs it any more\n",

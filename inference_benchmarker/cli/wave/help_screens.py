@@ -48,10 +48,10 @@ commands (each with --help):
   benchmark metrics            collect server metrics for a past period
   benchmark client             measure how much load this machine can send
   benchmark endpoint           run the embedded endpoint on its own
-  benchmark hosts COMMAND      set up, check and clean hosts that send load
+  benchmark hosts COMMAND      prepare, check and clean hosts that send load
   benchmark --kubernetes       send a wave from pods, through your kubectl
   benchmark kubernetes fetch   fetch the results of that wave
-  benchmark kubernetes clean   remove the Kubernetes objects of that wave
+  benchmark kubernetes clean   remove the Kubernetes objects of ended waves
   benchmark manifests          print Kubernetes objects for a wave from pods
   benchmark endpoints clean    remove endpoints left behind by killed commands
   benchmark completion SHELL   print the completion script for bash or zsh

@@ -172,7 +172,9 @@ class CloudWatch:
                 return
             if waiting.polls > 1 and (text := reading.progress()) not in ("", said):
                 said = text
-                say(f"   cloudwatch: {text}; waiting {deadline - reading.now:.0f}s at most (Ctrl-C: report what came)")
+                say(
+                    f"   cloudwatch: {text}; waiting {deadline - reading.now:.0f}s at most (Ctrl-C: report what has arrived)"
+                )
             self._sleep(min(interval_s, deadline - reading.now))
 
     def _similar(self, reading: Reading) -> dict[tuple[str, str], list[dict[str, str]]]:
