@@ -68,8 +68,8 @@ PARETO_FLAGS: Table = {
             repeatable=True,
         ),
         _PRICE._replace(
-            about="hourly price of an instance of this type, of a GPU (gpu=USD), or of all hardware that served the run "
-            "NAME (NAME=USD); repeatable"
+            about="hourly price of an instance of this type, of a GPU (gpu=USD), or of all hardware that served the "
+            "run NAME (NAME=USD); repeatable"
         ),
         _PRICE_FILE,
         Flag(

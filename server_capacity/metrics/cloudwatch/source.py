@@ -172,9 +172,8 @@ class CloudWatch:
                 return
             if waiting.polls > 1 and (text := reading.progress()) not in ("", said):
                 said = text
-                say(
-                    f"   cloudwatch: {text}; waiting {deadline - reading.now:.0f}s at most (Ctrl-C: report what has arrived)"
-                )
+                left = f"waiting {deadline - reading.now:.0f}s at most (Ctrl-C: report what has arrived)"
+                say(f"   cloudwatch: {text}; {left}")
             self._sleep(min(interval_s, deadline - reading.now))
 
     def _similar(self, reading: Reading) -> dict[tuple[str, str], list[dict[str, str]]]:
