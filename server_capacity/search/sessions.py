@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from dataclasses import replace
 from itertools import pairwise
 from statistics import geometric_mean
 from typing import TYPE_CHECKING, Literal
@@ -62,8 +61,8 @@ BACKLOG, BACKLOG_TIMES, UNBROKEN_TIMES = 10.0, 1.7, 4.0
 DRAINED = 1.1
 LONGEST_DRAIN = 30.0
 MOST_CHANGES = 900
-WIDER = 1.25
-"""Bursts of sessions are longer than those of a closed queue: found on simulated searches of short chats."""
+WIDER = 1.3
+"""Bursts of sessions still hide so much: found on simulated searches."""
 SLOPE_SPREAD = 1.2
 """Turns that are over by their own length are so at any rate: the share rises by less than that of like requests."""
 AT_MOST = "at most"
@@ -90,6 +89,7 @@ class SessionSearch:
         self._least = 1.0 if in_users else ALONE / session_s
         self._changes = 0
         self._above = False
+        self._recovery: Recovery | None = None
         self._lengths: dict[tuple[int, int], float] = {}
 
     def order(self, moment: Moment) -> float | Literal["end"] | None:
@@ -150,18 +150,25 @@ class SessionSearch:
 
     def _recover(self, stretches: Sequence[Stretch]) -> float | Literal["end"] | None:
         """The end of the search: overload, and rates after it."""
-        lowest = min(self._known(stretches), key=lambda each: each.users)
-        if lowest.broken is None:
+        self._recovery = self._recovery or self._recovery_of(stretches)
+        if self._recovery is None:
             return "end"
-        most = min(self.settings.max_rps or math.inf, self.client_most or math.inf)
-        found = _estimate(lowest, in_users=self.in_users).interval
-        assert found is not None
-        length_s = length_at(found.low, self.limits, stretches, self.session_s)
-        order = Recovery(self.limits, found, length_s, most, self.in_users).next(stretches)
+        order = self._recovery.next(stretches)
         if order is None:
             return None
         purpose, rate = order
         return "end" if purpose == "end" else self._change(purpose, rate)
+
+    def _recovery_of(self, stretches: Sequence[Stretch]) -> Recovery | None:
+        """From the interval as it is before overload; None where no limit was broken."""
+        lowest = min(self._known(stretches), key=lambda each: each.users)
+        if lowest.broken is None:
+            return None
+        most = min(self.settings.max_rps or math.inf, self.client_most or math.inf)
+        found = _estimate(lowest, in_users=self.in_users).interval
+        assert found is not None
+        length_s = length_at(found.low, self.limits, stretches, self.session_s)
+        return Recovery(self.limits, found, length_s, most, self.in_users)
 
     def _aim(self, stretches: Sequence[Stretch]) -> tuple[str, float]:
         """The next purpose and rate, by what is known."""
@@ -261,9 +268,7 @@ def _fitted(blocks: Sequence[UsersBlock], limit: Limit, centre: float) -> Crossi
     near = [block for block in blocks if abs(math.log(block.users / centre)) < NEAR]
     if not near:
         return None
-    found = crossing(near, limit.allowed, centre, SLOPE_SPREAD)
-    low, high = (found.at * (end / found.at) ** WIDER for end in (found.interval.low, found.interval.high))
-    return replace(found, interval=Interval(low, high))
+    return crossing(near, limit.allowed, centre, SLOPE_SPREAD, WIDER)
 
 
 def _cut(stretch: Stretch, place: int, session_s: float) -> list[UsersBlock]:

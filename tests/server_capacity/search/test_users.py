@@ -92,6 +92,16 @@ def test_bursts_make_an_interval_wider() -> None:
     assert wide.width > 1.5 * narrow.width
 
 
+def test_bursts_that_reach_from_block_to_block_make_an_interval_wider() -> None:
+    apart, together = (0, 40, 0, 40, 0, 40, 0, 40), (0, 0, 0, 0, 40, 40, 40, 40)
+    narrow, wide = (
+        crossing([UsersBlock(users, 1000, over) for users in (195, 200, 205) for over in order], 0.02, 200)
+        for order in (apart, together)
+    )
+    assert wide.dispersion > 2 * narrow.dispersion
+    assert wide.interval.width > 1.3 * narrow.interval.width
+
+
 def test_nothing_is_known_of_a_limit_that_nothing_broke() -> None:
     known = known_of(LIMIT, [UsersBlock(10, 100, 0), UsersBlock(20, 200, 0)])
     assert (known.kept, known.broken, known.users) == (20, None, math.inf)
