@@ -1,4 +1,4 @@
-"""SageMaker, tabular data: a row of CSV to XGBoost, as in real-time bidding: boto3.
+"""SageMaker, tabular data (boto3): CSV rows to XGBoost, as in real-time bidding.
 
 Measures latency under a tight limit: run it with --slo 'p99<20ms', the time a bidder has. For real-time endpoints of
 XGBoost, LightGBM, CatBoost, Linear Learner and others that take text/csv. If the client's CPU is the limit,

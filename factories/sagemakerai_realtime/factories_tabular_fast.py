@@ -1,4 +1,4 @@
-"""SageMaker, tabular data: a row of CSV to XGBoost, as in real-time bidding: the fast client.
+"""SageMaker, tabular data (the fast client): CSV rows to XGBoost, as in real-time bidding.
 
 The same load as factories_tabular.py at a fraction of boto3's CPU, for thousands of requests per second: run it with
 --slo 'p99<20ms', the time a bidder has. For real-time endpoints of XGBoost, LightGBM, CatBoost, Linear Learner and

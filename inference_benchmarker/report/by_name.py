@@ -58,7 +58,7 @@ def error_lines(errors: Sequence[ErrorRow], width: int | None = None) -> Iterato
     if not errors:
         return
     rows = [["Errors", "count", "first at"]]
-    rows += [[one_line(row.key), f"{row.count:,}", f"{row.first_s:.1f}s"] for row in errors[:_MAX_ROWS]]
+    rows += [[one_line(row.key), f"{row.count:,}", f"{row.first_s:.1f} s"] for row in errors[:_MAX_ROWS]]
     yield from aligned(rows, width)
     for row in errors[:3]:
         if row.texts:

@@ -120,7 +120,7 @@ def _table(scaling: Scaling, risen: Sequence[Rise]) -> Iterator[str]:
     found = moments(scaling, risen)
     shown = found[:_MOST_MOMENTS]
     texts = [one_line(moment.text, _LONG) for moment in shown]
-    times = [f"{moment.at_s:.1f}s" for moment in shown]
+    times = [f"{moment.at_s:.1f} s" for moment in shown]
     since = ["" if moment.since_s is None else f"+{length_text(moment.since_s)}" for moment in shown]
     wide, long = (max(map(len, column), default=0) for column in (times, since))
     yield f"{INDENT}{one_line(scaling.followed.of)} ({one_line(scaling.followed.source, _LONG)})"
@@ -134,7 +134,7 @@ def _missed_lines(missed: MissedTime) -> Iterator[str]:
     """When limits were missed, and what failed then."""
     if not missed.spans:
         return
-    spans = [f"{start:g}s to {end:g}s" for start, end in missed.spans[:_MOST_SPANS]]
+    spans = [f"{start:g} s to {end:g} s" for start, end in missed.spans[:_MOST_SPANS]]
     more = f" and {len(missed.spans) - _MOST_SPANS} times more" if len(missed.spans) > _MOST_SPANS else ""
     yield f"{INDENT}  Limits ({one_line(', '.join(missed.limits), _LONG)}) were missed from {', '.join(spans)}{more}."
     if missed.failed:

@@ -136,7 +136,7 @@ def _warmup_lines(summary: Summary) -> Iterator[str]:
         return
     counts, latency = warmup.ledger, warmup.latency
     when = "of sessions begun in" if warmup.sent_in_window else "in"
-    sent = f"{pluralize(counts.sent, 'request', 'requests')} {when} {warmup.duration_s:g}s"
+    sent = f"{pluralize(counts.sent, 'request', 'requests')} {when} {warmup.duration_s:g} s"
     lines = [sent, f"{counts.failed:,} failed"]
     if latency is not None:
         lines.append(f"latency {middle_and_tail(latency)}")

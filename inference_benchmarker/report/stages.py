@@ -81,7 +81,7 @@ def _offered(row: StageRow) -> list[str]:
     rate = f"{row.from_rps:g}" if row.from_rps == row.to_rps else f"{row.from_rps:g}..{row.to_rps:g}"
     return [
         row.name,
-        f"{row.start_s:g}s",
+        f"{row.start_s:g} s",
         f"{rate}/s",
         *map(rate_text, (_planned(part), part.rates.sent, part.rates.completed)),
         "-" if part.success_rate is None else percent_text(part.success_rate),
@@ -107,10 +107,10 @@ def _recovered(recovery: Recovery) -> str:
     before = duration_text(recovery.before_s)
     if recovery.recovery_s is None:
         now = "no answer for most" if recovery.after_s is None else f"median {duration_text(recovery.after_s)}"
-        return f"not recovered in the {recovery.watched_s:g}s that were left ({now}, {before} before)"
+        return f"not recovered in the {recovery.watched_s:g} s that were left ({now}, {before} before)"
     if not recovery.recovery_s:
         return f"recovered at once (median {before} before)"
-    return f"recovered {recovery.recovery_s:g}s after the load fell (median {before} before)"
+    return f"recovered {recovery.recovery_s:g} s after the load fell (median {before} before)"
 
 
 def _times(row: StageRow) -> list[str]:

@@ -148,7 +148,8 @@ def success_line(share: float | None, target: float, *, at_most: bool = False) -
     """The success rate and whether it reached its target: not where nothing was sent (None), or it is only a bound."""
     mark = "✓ passed" if share is not None and share >= target and not at_most else "✗ failed"
     bound = "at most " if at_most else ""
-    return f"{_INDENT}Success rate:     {bound}{_share(share or 0.0, target)} ({mark}, {100 * target:g}% target)"
+    judged = f"{mark}, {100 * target:g}% target" if target or mark != "✓ passed" else "no target"
+    return f"{_INDENT}Success rate:     {bound}{_share(share or 0.0, target)} ({judged})"
 
 
 def _client_section(facts: WaveFacts, verdict: Verdict, width: int | None) -> Iterator[str]:

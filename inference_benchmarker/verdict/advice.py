@@ -24,7 +24,7 @@ def less_load(load: Load) -> str:
 def search_waves(load: Load) -> str:
     """The waves that find the rate an endpoint holds: of one rate each."""
     changes = isinstance(load, OpenLoop) and (load.replay is not None or load.stages)
-    return "waves of one --client-rps" if changes else "waves at lower --client-rps"
+    return "waves at one --client-rps each" if changes else "waves at lower --client-rps"
 
 
 def or_scale(side: str | None) -> str:

@@ -152,7 +152,7 @@ CASES: dict[str, tuple[WaveFacts, str]] = {
     ),
     "a limit met by an endpoint that falls behind": (
         slower_than_sent("p99<60s success>=0.9"),
-        "VALID, server-limited: 50% completed of 100/s (50/s); met p99<60s (response time p99 ",
+        "VALID, server-limited: 50/s of 100/s completed during the load (50%); met p99<60s (response time p99 ",
     ),
     "two limits missed": (
         wave(failing(*range(60)), slos="p50<1ms success>=0.99"),
@@ -218,7 +218,7 @@ def test_requests_that_were_lost_are_not_reported_as_abandoned(ledger: Ledger, e
 
 def test_a_server_that_is_the_limit_is_named_with_its_share() -> None:
     line = first_line(CASES["server-limited"][0])
-    assert "% completed of 100/s (5" in line
+    assert "/s of 100/s completed during the load (5" in line
     assert "latency grew" not in line
     assert " abandoned" in line
 
@@ -229,7 +229,8 @@ def test_a_rate_of_thousands_is_whole_in_it(rate: int) -> None:
     refused = [row._replace(outcome="failed", error="HttpError 503") if row.index % 2 else row for row in on_time(plan)]
     line = first_line(observe(plan, refused))
     assert re.match(
-        rf"LIMIT MISSED, server-limited: 50.*% completed of {rate:,}/s \([\d.,]+/s\); success rate 50", line
+        rf"LIMIT MISSED, server-limited: [\d.,]+/s of {rate:,}/s completed during the load \(50.*%\); success rate 50",
+        line,
     )
 
 
@@ -243,7 +244,7 @@ def test_sessions_that_a_server_turned_away_are_a_share_of_the_planned_sessions(
     ]
     rows = [row._replace(error="HttpError 503") if row.error else row for row in rows]
     facts = observe(plan, rows, environment={"sessions": True})
-    assert "server-limited: 50% of sessions completed of 10/s (5/s); " in first_line(facts)
+    assert "server-limited: 5/s of 10/s completed during the load (50% of sessions); " in first_line(facts)
 
 
 @pytest.mark.parametrize("name", SITUATIONS)

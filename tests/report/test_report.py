@@ -148,7 +148,7 @@ def test_a_wave_with_everything_has_every_section_in_order() -> None:
         "Rate:             10/s target, 10/s sent",
         "Schedule lag:     p50 0 ms, p99 0 ms, max 0 ms",
         "Abandoned:        1",
-        "Warm-up:          10 requests in 1s, 0 failed, latency p50 20 ms, p99 20 ms (not in the other numbers)",
+        "Warm-up:          10 requests in 1 s, 0 failed, latency p50 20 ms, p99 20 ms (not in the other numbers)",
         "! unfinished_requests: 1 request still in flight",
         "\n\nVALID",
     )

@@ -130,7 +130,7 @@ def test_it_is_reported_in_the_report_the_json_and_as_a_finding() -> None:
     facts = wave(STORM, lambda at: 900 if at >= 11 else 20)
     summary = summarise(facts)
     verdict = judge(facts, summary)
-    assert "After spike:      not recovered in the 20s that were left (median 900 ms, 20 ms before)" in to_text(
+    assert "After spike:      not recovered in the 20 s that were left (median 900 ms, 20 ms before)" in to_text(
         facts, summary, verdict
     )
     (finding,) = (finding for finding in verdict.findings if finding.code == "not_recovered")
@@ -143,7 +143,7 @@ def test_it_is_reported_in_the_report_the_json_and_as_a_finding() -> None:
     assert row["recovery"] == {"recovery_s": None, "watched_s": 20.0, "before_s": 0.02, "after_s": 0.9}
     well = wave(STORM, lambda at: 900 if 11 <= at < 18 else 20)
     text = to_text(well, summarise(well), judge(well, summarise(well)))
-    assert "After spike:      recovered 3s after the load fell (median 20 ms before)" in text
+    assert "After spike:      recovered 3 s after the load fell (median 20 ms before)" in text
     assert "not_recovered" not in text
 
 

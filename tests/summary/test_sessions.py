@@ -421,7 +421,7 @@ def test_the_rates_have_the_turns_that_the_warm_ups_sessions_send_in_the_window(
     text = " ".join(to_text(facts, summary, judge(facts, summary)).split())
     assert f"{rate:g}/s sent, {rate:g}/s completed {during / 5:g}/s of it by the warm-up's sessions" in text
     assert f"Total requests: 500, and {during} of the warm-up's sessions" in text
-    assert f"Warm-up: {len(before)} requests of sessions begun in 4s, 0 failed" in text
+    assert f"Warm-up: {len(before)} requests of sessions begun in 4 s, 0 failed" in text
     assert "(only rates count those in the window)" in text
     stored = encoded(summary_of(facts, summary, judge(facts, summary)))["warmup"]
     assert (stored["sent_in_window"], stored["answered_in_window"]) == (during, during)

@@ -54,8 +54,8 @@ def answered_in(milliseconds: float, row: RequestRecord) -> RequestRecord:
     ("kind", "less", "search", "more"),
     [
         ("rate", "a lower --client-rps", "waves at lower --client-rps", "a longer --obs-time or more --num-requests"),
-        ("stages", "lower rates in --stages", "waves of one --client-rps", "longer --stages"),
-        ("replay", "a lower --speed", "waves of one --client-rps", "more of the recording"),
+        ("stages", "lower rates in --stages", "waves at one --client-rps each", "longer --stages"),
+        ("replay", "a lower --speed", "waves at one --client-rps each", "more of the recording"),
     ],
 )
 def test_it_names_what_the_load_was_given_by(kind: str, less: str, search: str, more: str, tmp_path: Path) -> None:

@@ -56,18 +56,22 @@ def capacity_sections(capacities: Sequence[Capacity], first: int) -> Iterator[Se
 
 def _how_to_read(numbered: Sequence[tuple[int, Capacity]]) -> Iterator[str]:
     """A sentence for each thing that the curves have, and none for what they have not."""
-    yield "One point per offered rate, without the time that was discarded; the dashed line is the limit."
+    yield "One point per offered rate, without the time that was discarded; the horizontal dashed line is the limit."
     if _band(numbered):
         yield "The shaded band is the 95% interval of the capacity."
     if any(_confirmed(numbered)):
-        yield "The ring is the wave that confirmed the answer."
+        yield 'The ring named "confirmed" is the wave that confirmed the answer.'
     if any(_over(capacity) for _, capacity in numbered):
-        yield "In the chart of the share over the limit, a rate at which no request was over it has no point."
+        yield f"In the chart of the share over the limit, {'; '.join(_how_to_read_shares(numbered))}."
+
+
+def _how_to_read_shares(numbered: Sequence[tuple[int, Capacity]]) -> Iterator[str]:
+    yield "a rate at which no request was over it has no point"
     estimated = {line.name for line in _estimated(numbered[0][1])} if len(numbered) == 1 else set()
     if "fit" in estimated:
-        yield "Dashed: the fit near the limit, and those of the interval's ends."
+        yield "the dashed curves are the fits near the limit and at the interval's ends"
     if "model" in estimated:
-        yield "The ring there is the queueing model's rate."
+        yield 'the ring named "model" is the rate by the queueing model'
 
 
 def _by_unit(numbered: Sequence[tuple[int, Capacity]]) -> Iterator[list[tuple[int, Capacity]]]:

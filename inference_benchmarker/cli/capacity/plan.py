@@ -58,7 +58,7 @@ def plan_parser() -> Parser:
     parser = command_parser(
         "benchmark plan",
         {},
-        usage="benchmark plan CAPACITY_DIR [CAPACITY_DIR ...] --target-rps R [options]",
+        usage="benchmark plan CAPACITY_DIR [CAPACITY_DIR ...] [options]",
         description=_DESCRIPTION,
         epilog=_EPILOG,
     )

@@ -95,7 +95,7 @@ PLAN_FLAGS: Table = table_for(
             Flag(
                 "--seconds-to-create",
                 "S",
-                "time until a new instance serves (default: as measured with endpoint_factory)",
+                "time until a new instance serves (default: as measured by a search that created endpoints)",
                 parse_number,
             ),
         ],

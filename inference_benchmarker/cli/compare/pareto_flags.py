@@ -92,7 +92,7 @@ PARETO_FLAGS: Table = {
         Flag(
             "--output-dir",
             "DIR",
-            "where to create the folder with page, images and tables",
+            "where to create the folder with the page, images and tables",
             parse_path,
             default=OUTPUT_DIR,
         ),

@@ -6,7 +6,7 @@ import argparse
 import re
 import shutil
 from contextlib import suppress
-from itertools import groupby
+from itertools import chain, groupby
 from textwrap import wrap
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -32,8 +32,10 @@ class _Help(argparse.RawDescriptionHelpFormatter):
         return wrap(" ".join(text.split()), width, break_long_words=False, break_on_hyphens=False)
 
     def _format_usage(self, *arguments: Any) -> str:
-        """A usage that was written, which argparse leaves as it is."""
-        return _fitted(super()._format_usage(*arguments), self._width)
+        """A usage that was written, which argparse leaves as it is; what does not fit stands below, indented."""
+        lines, width = super()._format_usage(*arguments).split("\n"), self._width
+        pieces = ([line] if len(line) <= width else wrapped(line, width, below="  ") for line in lines)
+        return "\n".join(chain.from_iterable(pieces))
 
     def _fill_text(self, text: str, width: int, indent: str) -> str:
         """Description and epilog: as they are written, but for what does not fit into a terminal."""

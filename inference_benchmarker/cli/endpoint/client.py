@@ -50,7 +50,7 @@ def saturation_parser(command: str) -> Parser:
     return command_parser(
         f"benchmark client {command}",
         flags,
-        usage=f"benchmark client {command} [--demo | URL | --factories-file FILE] [options]",
+        usage=f"benchmark client {command}\n  [--demo | URL | --factories-file FILE] [options]",
         description=description,
         epilog=SATURATION_EPILOG,
     )

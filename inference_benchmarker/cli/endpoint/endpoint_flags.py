@@ -136,7 +136,7 @@ ENDPOINT_FLAGS = table_for(
             Flag(
                 "--slow-start",
                 "S",
-                "seconds after the first request during which requests are slow",
+                "seconds of slow requests, from the first one on",
                 parse_number,
                 sets="slow_start_s",
             ),
@@ -188,8 +188,8 @@ ENDPOINT_FLAGS = table_for(
             Flag(
                 "--llm",
                 "NAME|RUN",
-                "act as an LLM engine with continuous batching, in place of K servers; NAME is a profile: "
-                f"{', '.join(PROFILES)}; or a run directory: the constants are then fitted to its wave",
+                "act as an LLM engine with continuous batching, in place of K servers. NAME: a profile "
+                f"({', '.join(PROFILES)}). RUN: a run directory, to whose wave the constants are fitted",
             ),
             Flag("--kv-tokens", "N", f"size of the KV cache in tokens {_BY_PROFILE}", parse_int),
             Flag("--max-num-seqs", "N", f"maximum number of requests in a batch {_BY_PROFILE}", parse_int),

@@ -30,5 +30,6 @@ def factory_parser() -> Parser:
         prog="benchmark factory",
         description=FACTORY_DESCRIPTION,
     )
-    parser.add_argument("name", metavar="NAME", nargs="?", help="the example to print; without one, all are listed")
+    about = "the example to print, also by a short name such as trace or tabular_fast; without NAME, all are listed"
+    parser.add_argument("name", metavar="NAME", nargs="?", help=about)
     return parser

@@ -23,7 +23,7 @@ usage: benchmark kubernetes COMMAND [options]
 Manages the Jobs of `benchmark --kubernetes` and `benchmark manifests`, through
 your own kubectl. Commands (each with --help):
   fetch    follow a Job, running or finished, and fetch its results
-  clean    remove Jobs with what `benchmark --kubernetes` made
+  clean    remove Jobs and what `benchmark --kubernetes` made
   attend   (internal) runs in the first pod; fetch starts it
 """
 _ABOUT = {

@@ -115,7 +115,7 @@ def report_parser() -> Parser:
     of_what = "a run directory, or the folder of a search or a plan (default: the last one in .tmp)"
     parser.add_argument("dir", metavar="DIR", nargs="?", type=Path, help=of_what)
     parser.add_argument("--json", action="store_true", help="print summary.json instead of the report")
-    again = "collect the server's metrics for the time of the wave again, and store them with the run"
+    again = "collect the server's metrics again for the time of the wave, and store them with the run"
     parser.add_argument("--endpoint-config", metavar="FILE", help=again)
     form = (
         "text, markdown for a pull request, html (a page), junit for a pipeline, csv (a row per run; DIR may hold many)"

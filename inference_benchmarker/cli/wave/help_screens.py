@@ -77,10 +77,10 @@ the endpoint (an LLM with an OpenAI-compatible API if the URL ends in /v1):
   --output-tokens N         maximum number of tokens in an LLM's answer
   --turns N                 conversations of N turns with an LLM
 the load:
-  --client-rps R            open loop: R arrivals per second
+  --client-rps R            open loop: R arrivals/s (default: URL 10, LLM 2)
   --concurrency C           closed loop: C requests in flight
   --stages TEXT             changing rates: 50:30s, 50..400:2m
-  --obs-time S              send for S seconds
+  --obs-time S              send for S seconds (default for a URL: 10)
   --num-requests N          send N requests
   --warmup S                seconds of load before the measurement begins
   --workers W               worker processes (default 1)

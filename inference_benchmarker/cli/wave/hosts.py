@@ -44,7 +44,7 @@ _ABOUT = {
     "join": (
         "Run this on a host that sends load. It connects to the `benchmark` command that starts the wave on another\n"
         "machine (with --listen and --host-keys), runs as many workers as that command asks for, and exits when that\n"
-        "command exits. You can start it first."
+        "command exits. Either can start first."
     ),
 }
 _REACHED = {"check": "usable", "prepare": "prepared", "clean": "clean"}

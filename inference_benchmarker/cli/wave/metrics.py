@@ -1,4 +1,4 @@
-"""``benchmark metrics``: the server's metrics of a past window, without a wave."""
+"""``benchmark metrics``: the server's metrics for a past window, without a wave."""
 
 from __future__ import annotations
 

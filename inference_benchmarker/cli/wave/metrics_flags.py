@@ -11,14 +11,14 @@ from inference_benchmarker.errors import BenchmarkError, refuse
 from inference_benchmarker.words.redact import excerpt, quoted
 
 METRICS_DESCRIPTION = """\
-Collects the server's metrics of a past window, without a wave.
+Collects the server's metrics for a past window, without a wave.
 
   benchmark metrics --endpoint-config FILE --window -15m..now
   benchmark metrics --endpoint-config FILE \\
       --window 2026-11-22T10:00..2026-11-22T10:15
 """
 METRICS_EPILOG = """\
-exit codes: 0 every metric has a value, or had no events to count; 1 a metric has none (the reason is given); 2 bad
+exit codes: 0 every metric has a value, or had no events to count; 1 one lacks a value (the reason is given); 2 bad
 input; 130 interrupted
 """
 METRICS_FLAGS: Table = {

@@ -58,8 +58,8 @@ if TYPE_CHECKING:
     from server_capacity.aiperf.options import AiperfOptions
 
 _DESCRIPTION = """\
-Sends a wave of requests to an inference endpoint at an exact rate, and reports
-the results and whether to trust them.
+Sends requests to an inference endpoint at an exact rate for a period (a wave),
+and reports the results and whether to trust them.
 
   benchmark --demo                        try it: an embedded endpoint
   benchmark http://localhost:8080/ping    any HTTP endpoint

@@ -94,13 +94,17 @@ WAVE_FLAGS = table_for(
             Flag(
                 "--demo",
                 None,
-                "use the embedded endpoint, its factories file and its server metrics for whatever you do not specify",
+                "use the embedded endpoint, its factories file and its server metrics, unless you give others",
             ),
         ],
         "endpoint by URL, without a file": URL_FLAGS,
         "load": [
             Flag(
-                "--client-rps", "R", "open loop: R arrivals per second (fractions allowed)", parse_decimal, sets="rate"
+                "--client-rps",
+                "R",
+                "open loop: R arrivals per second, such as 50 or 0.5 (default for a URL: 10; for an LLM by its URL: 2)",
+                parse_decimal,
+                sets="rate",
             ),
             Flag(
                 "--stages",
@@ -157,7 +161,7 @@ WAVE_FLAGS = table_for(
             ),
             Flag("--arrivals", "KIND", "arrival process of an open loop: {default} (default) or poisson"),
             Flag("--seed", "N", "seed of every random draw (default: a new one, stored in summary.json)", parse_int),
-            Flag("--obs-time", "S", "send for S seconds", parse_decimal, sets="duration_s"),
+            Flag("--obs-time", "S", "send for S seconds (default for a URL: 10)", parse_decimal, sets="duration_s"),
             Flag(
                 "--num-requests",
                 "N",

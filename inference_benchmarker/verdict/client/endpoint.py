@@ -55,8 +55,8 @@ def endpoint_findings(evidence: Evidence, clean_ns: int | None = None) -> Iterat
             "warning",
             f"{_completed(evidence.summary)}, {measured}{clean}",
             f"{percent_text(KEPT_UP_SHARE)} completed",
-            "Requests arrive faster than the endpoint answers, so latency grows with the length of the wave: find "
-            f"the rate that it can serve with {search_waves(evidence.facts.plan.load)}, or scale it.",
+            "Requests arrive faster than the endpoint answers, so latency grows with the length of the wave. To "
+            f"find the rate that it can serve, send {search_waves(evidence.facts.plan.load)}; or scale it.",
         )
 
 
@@ -133,7 +133,7 @@ def _completed(summary: Summary) -> str:
     assert share is not None  # else nobody fell behind
     assert rates.scheduled is not None
     text = percent_text(share, ANSWERED_SHARE, KEPT_UP_SHARE)
-    return f"{text}{what} completed of {rate_text(rates.scheduled)} ({rate_text(rates.completed)})"
+    return f"{rate_text(rates.completed)} of {rate_text(rates.scheduled)} completed during the load ({text}{what})"
 
 
 def _queue_filled(evidence: Evidence) -> str | None:

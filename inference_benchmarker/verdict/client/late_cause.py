@@ -28,7 +28,7 @@ def hiccup_advice(evidence: Evidence, limit_s: float) -> str:
         return f"{cause} A few late arrivals do not make the wave INVALID."
     return (
         "A few late arrivals do not make the wave INVALID, and no measurement shows their cause; a short pause of "
-        "this machine is typical. Send the wave again if the figure matters."
+        "this machine is typical. Send the wave again if the high percentiles matter."
     )
 
 
@@ -118,9 +118,11 @@ def others_advice(evidence: Evidence, sender: Sender) -> str:
     host, own = sender.use, sender.workers_cpu_share
     assert host is not None
     assert own is not None
+    busy, most = f"{host.cpu_share_mean:.0%}", f"{host.cpu_share_max:.0%}"
+    top = "" if busy == most else f" on average and {most} at most"
     return (
-        f"Other programs on {sender.described} took the CPU (its {host.cores} cores were {host.cpu_share_mean:.0%} "
-        f"busy on average and {host.cpu_share_max:.0%} at most; this wave's workers used {own:.1%}). Run fewer other "
+        f"Other programs on {sender.described} took the CPU (its {host.cores} cores were {busy} busy{top}; "
+        f"this wave's workers used {own:.1%}). Run fewer other "
         f"programs, or use a larger client{shown_by_process(evidence)}."
     )
 

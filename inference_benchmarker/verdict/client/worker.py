@@ -105,7 +105,7 @@ def _lag_of(evidence: Evidence) -> Iterator[Finding]:
     elif spoilt := next(limits_spoilt(facts, summary), None):
         yield _limit_spoilt(evidence, *spoilt)
     elif lateness is not None and (change := moved(facts, summary, limit_s)):
-        measured = f"{_changed(change)}: {_lateness_text(lateness)}"
+        measured = f"{_lateness_text(lateness)}; {_changed(change)}"
         yield Finding(LATE_ARRIVALS, "warning", measured, duration_text(limit_s), hiccup_advice(evidence, limit_s))
 
 
@@ -117,8 +117,8 @@ def late_hosts(summary: Summary, limit_s: float) -> tuple[str, ...]:
 
 def _changed(change: Moved) -> str:
     value, without = duration_text(change.value, change.without), duration_text(change.without, change.value)
-    lower = f" (and others from p{change.lowest:g} on)" if change.lowest < change.percent else ""
-    return f"lag raised the p{change.percent:g} of response time from {without} to {value}{lower}"
+    lower = f", and other percentiles from p{change.lowest:g} on" if change.lowest < change.percent else ""
+    return f"this raised the p{change.percent:g} of response time from {without} to {value}{lower}"
 
 
 def _limit_spoilt(evidence: Evidence, slo: Slo, rest: Distribution) -> Finding:
@@ -130,12 +130,14 @@ def _limit_spoilt(evidence: Evidence, slo: Slo, rest: Distribution) -> Finding:
 
 
 def _lateness_text(lateness: Lateness) -> str:
-    """``1 of 20 arrivals sent late, by 5.2 ms``; of several in how many pauses of the client, and the longest."""
-    head = f"{lateness.late:,} of {lateness.arrivals:,} arrivals sent late"
+    """``1 of 20 arrivals was sent late, by 5.2 ms``; of several in how many pauses of the client, and the longest."""
+    late = f"{lateness.late:,} of {lateness.arrivals:,} arrivals"
     longest = duration_text(lateness.longest_s)
     if lateness.late == 1:
-        return f"{head}, by {longest}"
-    return f"{head}, in {pluralize(lateness.hold_ups, 'pause', 'pauses')} of the client of up to {longest}"
+        return f"{late} was sent late, by {longest}"
+    return (
+        f"{late} were sent late, in {pluralize(lateness.hold_ups, 'client pause', 'client pauses')} of up to {longest}"
+    )
 
 
 def _lateness(evidence: Evidence) -> Lateness | None:

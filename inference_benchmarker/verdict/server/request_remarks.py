@@ -180,8 +180,8 @@ def _crowded(platform: PlatformMetrics) -> Iterator[Remark]:
         "queueing",
         f"Up to {most:,.0f} requests were in the endpoint at once, but about {at_work:,.3g} are expected "
         f"({rate_text(platform.summary.rates.sent)} x ModelLatency {duration_text(model)})",
-        "Requests queued for the model at times: check the latency over time (timeline.csv) for pauses, bursts, or "
-        "too few workers.",
+        "Requests queued for the model at times: check latency over time (timeline.csv) for pauses or bursts, or add "
+        "model workers.",
     )
 
 

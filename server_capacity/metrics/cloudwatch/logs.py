@@ -130,7 +130,7 @@ class LogReader:
     @contextmanager
     def _patience(self) -> Iterator[None]:
         """Says what takes longer than a moment, also while a call is waited for."""
-        said = f"   cloudwatch: reading the endpoint's log, {MOST_S:g}s at most (Ctrl-C: report what has arrived)"
+        said = f"   cloudwatch: reading the endpoint's log, {MOST_S:g} s at most (Ctrl-C: report what has arrived)"
         timer = Timer(QUIET_S, self.say, (said,))
         timer.daemon = True
         timer.start()

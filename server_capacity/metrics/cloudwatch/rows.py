@@ -107,9 +107,8 @@ def _surplus(reading: Reading, wanted: Wanted) -> Iterator[str]:
     """The note on what the one bucket holds beyond the window's: a warm-up, a wave before it."""
     if wanted.whole is not None and (found := others_held(reading, wanted)):
         yield (
-            f"{', '.join(wanted.wholes)}: of the {wanted.whole.length} s around the window, CloudWatch's shortest"
-            f" bucket that holds it; {found[0]:,.0f} of the {found[1]:,.0f} requests in it are not in the window's"
-            " buckets"
+            f"{', '.join(wanted.wholes)}: over {wanted.whole.length} s, CloudWatch's shortest bucket that holds the"
+            f" window; {found[0]:,.0f} of its {found[1]:,.0f} requests are outside the window's buckets"
         )
 
 

@@ -157,9 +157,9 @@ class CloudWatch:
         over_s = self._clock() - interval.end
         left_s = longest.lag + longest.period - over_s
         waits = [block.wait for block in self._blocks if block.wait is not None]
-        most = f", {max(waits):g}s at most" if len(waits) == len(self._blocks) else ""
-        reason = f"they can arrive up to {longest.lag + longest.period:g}s (Lag + Period) after the wave"
-        waiting = f" (waiting {left_s:.0f}s more: {reason}{most})"
+        most = f", {max(waits):g} s at most" if len(waits) == len(self._blocks) else ""
+        reason = f"they can arrive up to {longest.lag + longest.period:g} s (Lag + Period) after the wave"
+        waiting = f" (waiting {left_s:.0f} s more: {reason}{most})"
         return f"⏳ Fetching metrics from stream: cloudwatch{waiting if left_s > 0 else ''}..."
 
     def _wait(self, waiting: _Waiting, say: Callable[[str], None]) -> None:
@@ -172,7 +172,7 @@ class CloudWatch:
                 return
             if waiting.polls > 1 and (text := reading.progress()) not in ("", said):
                 said = text
-                left = f"waiting {deadline - reading.now:.0f}s at most (Ctrl-C: report what has arrived)"
+                left = f"waiting {deadline - reading.now:.0f} s at most (Ctrl-C: report what has arrived)"
                 say(f"   cloudwatch: {text}; {left}")
             self._sleep(min(interval_s, deadline - reading.now))
 

@@ -131,7 +131,7 @@ class Server:
     def collect(self, interval: Interval, say: Callable[[str], None]) -> Iterator[ServerMetric]:
         """Ask, once the lag is over."""
         wait_s = max(0.0, interval.end + self._server.lag - time.time())
-        waiting = f" (waiting {wait_s:.0f}s until they are published)" if wait_s else ""
+        waiting = f" (waiting {wait_s:.0f} s until they are published)" if wait_s else ""
         say(f"⏳ Fetching metrics from stream: prometheus, {self._server.place}{waiting}...")
         time.sleep(min(wait_s, self._server.lag))
         yield from self._server.read(interval, time.time())

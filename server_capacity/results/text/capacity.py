@@ -90,15 +90,16 @@ def _sessions(found: CapacityResult) -> Iterator[str]:
     at = found.sessions
     if at is None or at.sessions_per_s is None:
         return
+    cached = "" if at.cached_tokens_per_s is None else f" ({metric_text(at.cached_tokens_per_s)} cached)"
     given = [
+        (at.sessions_per_s, "sessions/s"),
         (at.open_sessions, "sessions open at a time"),
         (at.turns_per_s, "turns/s"),
-        (at.input_tokens_per_s, "input tokens/s"),
-        (at.cached_tokens_per_s, "of them cached"),
+        (at.input_tokens_per_s, f"input tokens/s{cached}"),
         (at.output_tokens_per_s, "output tokens/s"),
     ]
-    if values := [f"{metric_text(value)} {unit}" for value, unit in given if value is not None]:
-        yield from folded_sentence(f"There, {metric_text(at.sessions_per_s)} sessions/s are {', '.join(values)}.")
+    values = ", ".join(f"{metric_text(value)} {unit}" for value, unit in given if value is not None)
+    yield from folded_sentence(f"There: {values}.")
     if at.length_s is not None and at.alone_s:
         lengths = f"{duration_text(at.length_s)}, and {duration_text(at.alone_s)} while few are open"
         yield from folded_sentence(f"A session takes {lengths}.")
@@ -265,6 +266,7 @@ def _load(found: CapacityResult) -> Iterator[str]:
         values = (_value(value, each.unit) for value in (each.idle, each.at_low, each.limit))
         rows.append([each.metric, *values, rate_text(each.rate, None, unit)])
     yield from aligned(rows)
+    yield from folded_sentence("idle, reached at: from a straight line through the values at the rates tried")
     yield f"{INDENT}CPU and GPU utilizations are shares of all cores, or of all GPUs."
     following = resources.next
     if following and following.rate is not None:

@@ -18,8 +18,11 @@ if TYPE_CHECKING:
 _MAX_ROWS = 24
 _PURPOSES = {"grow": "ramp up", "again": "repeat", "narrow": "narrow down", "beneath": "well below"}
 _MEANINGS = (
+    (("grow",), "rates that rise until a limit is missed"),
+    (("bisect",), "a rate between one that meets the limits and one that misses them"),
     (("above", "below"), "a rate just above or below the estimate at that time"),
     (("again",), "an earlier rate, sent again"),
+    (("beneath",), "a much lower rate, which must meet the limits, too"),
     (("compare",), "a low rate, to see whether the endpoint has become faster or slower"),
     (("overload", "return"), "more than the endpoint can serve, and lower rates right after it, without a pause"),
 )
@@ -78,8 +81,8 @@ def _stretch(row: StretchRow, name: str, judged: int | None, unit: str) -> list[
     times = ["-" if time is None else duration_text(time) for time in (row.p50, row.p99)]
     return [
         f"{name}{' ✗' if row.void else ''}",
-        f"{row.start_s:.0f}s",
-        f"{row.end_s - row.start_s:.3g}s",
+        f"{row.start_s:.0f} s",
+        f"{row.end_s - row.start_s:.3g} s",
         rate_text(row.rate, None, unit).removesuffix(unit),
         f"{row.sent:,}",
         *times,

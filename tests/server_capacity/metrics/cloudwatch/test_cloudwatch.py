@@ -76,7 +76,7 @@ def test_a_wave_of_two_and_a_half_minutes(fake: FakeCloudWatch) -> None:
     )
     assert said[0] == (
         "⏳ Fetching metrics from stream: cloudwatch "
-        "(waiting 90s more: they can arrive up to 90s (Lag + Period) after the wave)..."
+        "(waiting 90 s more: they can arrive up to 90 s (Lag + Period) after the wave)..."
     )
     cpu = found["CPUUtilization"]
     assert cpu.statistics == {"Average": BUSY, "Maximum": BUSY, "Minimum": BUSY}
@@ -150,7 +150,7 @@ def test_a_percentile_is_the_window_s_while_the_others_in_its_bucket_cannot_be_i
     asked = block(ModelLatency=["tm99", "p50", "p99", "p99.9", "p99.99", "p100"], Period=10, Lag=0)
     found = collect(fake, asked, interval=wave)["ModelLatency"]
     assert found.bounds == dict.fromkeys(near, "about")
-    assert mentions(found.reason, f"{others} of the {999 + others:,} requests")
+    assert mentions(found.reason, f"{others} of its {999 + others:,} requests")
 
 
 @pytest.mark.parametrize(("others", "side"), [(0, "at_most"), (200, "about")])
@@ -175,7 +175,7 @@ def test_the_highest_of_several_buckets_bounds_a_percentile_unless_others_are_in
     found = collect(fake, block(ModelLatency=["p50"], Period=10, Lag=0), interval=wave)["ModelLatency"]
     assert found.bounds == {"p50": side}
     assert "the highest of 2 buckets" in str(found.reason)
-    assert ("200 of the 500 requests" in str(found.reason)) == (others > 0)
+    assert ("200 of its 500 requests" in str(found.reason)) == (others > 0)
 
 
 def test_ten_second_buckets(fake: FakeCloudWatch) -> None:
@@ -760,10 +760,10 @@ def late(fake: FakeCloudWatch, after_s: float, *blocks: dict[str, Any]) -> tuple
 @pytest.mark.parametrize(
     ("after_s", "waiting"),
     [
-        (0.0, " (waiting 90s more: they can arrive up to 90s (Lag + Period) after the wave)"),
-        (0.3, " (waiting 90s more: they can arrive up to 90s (Lag + Period) after the wave)"),
-        (0.7, " (waiting 89s more: they can arrive up to 90s (Lag + Period) after the wave)"),
-        (48.0, " (waiting 42s more: they can arrive up to 90s (Lag + Period) after the wave)"),
+        (0.0, " (waiting 90 s more: they can arrive up to 90 s (Lag + Period) after the wave)"),
+        (0.3, " (waiting 90 s more: they can arrive up to 90 s (Lag + Period) after the wave)"),
+        (0.7, " (waiting 89 s more: they can arrive up to 90 s (Lag + Period) after the wave)"),
+        (48.0, " (waiting 42 s more: they can arrive up to 90 s (Lag + Period) after the wave)"),
         (90.0, ""),
         (121.0, ""),
         (1e8, ""),

@@ -244,7 +244,7 @@ def test_what_takes_longer_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
         return {"events": []}
 
     reader(answer, say).read([GROUP])
-    assert lines == ["   cloudwatch: reading the endpoint's log, 20s at most (Ctrl-C: report what has arrived)"]
+    assert lines == ["   cloudwatch: reading the endpoint's log, 20 s at most (Ctrl-C: report what has arrived)"]
 
 
 def test_what_is_quick_is_not_said() -> None:
