@@ -64,21 +64,13 @@ class Recovery:
             return (RETURN, self.found.low) if self._is_overloaded(running) else None
         if recovered(self.limits, running, self.length_s, in_users=self.in_users):
             return "end", running.rate
-        stuck = self._is_stuck(running) and not met_again(self.limits, running, self.length_s)
+        stuck = is_stuck(self.limits, running, self.length_s, in_users=self.in_users)
         return (RETURN, self._lower(running)) if stuck else None
 
     def _is_overloaded(self, running: Stretch) -> bool:
         lengths = running.seconds / self.length_s
         many = running.in_flight > OPEN_TIMES * self._usual(self.found.high) + OPEN_MORE
         return lengths >= MOST_LENGTHS or (many and lengths >= LEAST_LENGTHS)
-
-    def _is_stuck(self, running: Stretch) -> bool:
-        lengths = running.seconds / self.length_s
-        if self.in_users:  # as many are open as are asked for
-            return lengths >= RETURN_LENGTHS
-        if _is_drained(running, self.length_s):
-            return lengths >= DRAINED_LENGTHS
-        return lengths >= (RETURN_LENGTHS if running.in_flight < FALLEN * running.inherited else STUCK_LENGTHS)
 
     def _usual(self, rate: float) -> float:
         return rate * (1.0 if self.in_users else self.length_s)
@@ -109,6 +101,18 @@ def recovered(limits: Sequence[Limit], stretch: Stretch, length_s: float, *, in_
     return stretch.seconds >= seen_s and drained and met_again(limits, stretch, length_s)
 
 
+def is_stuck(limits: Sequence[Limit], stretch: Stretch, length_s: float, *, in_users: bool) -> bool:
+    """Tells whether a return has missed the limits for as long as it may, which depends on the sessions it has open."""
+    lengths = stretch.seconds / length_s
+    if in_users:  # as many are open as are asked for
+        most = RETURN_LENGTHS
+    elif _is_drained(stretch, length_s):
+        most = DRAINED_LENGTHS
+    else:
+        most = RETURN_LENGTHS if stretch.in_flight < FALLEN * stretch.inherited else STUCK_LENGTHS
+    return lengths >= most and not met_again(limits, stretch, length_s)
+
+
 def _is_drained(stretch: Stretch, length_s: float, ago_s: float = 0.0) -> bool:
     since = [part for part in stretch.slices if part.start_s >= stretch.end_s - ago_s]
     more = sum(part.sent - part.answered for part in since)
@@ -120,7 +124,8 @@ def from_above(
 ) -> FromAbove | None:
     """The rates of the returns; None where there was none, or where it shows nothing.
 
-    The last one may have been cut off, by Ctrl-C or the end of the time: too short, it shows nothing either way.
+    The last one may have been cut off, by Ctrl-C or the end of the time: where the search would not have given it up,
+    it shows nothing either way.
     """
     returns = [each for each in stretches if each.purpose == RETURN]
     if not returns or is_spoilt(stretches):
@@ -129,7 +134,7 @@ def from_above(
     broken = left[-1].rate if left else None
     if recovered(limits, last, length_s, in_users=in_users):
         return FromAbove(last.rate, broken)
-    if last.seconds >= STUCK_LENGTHS * length_s and not met_again(limits, last, length_s):
+    if is_stuck(limits, last, length_s, in_users=in_users):
         broken = last.rate
     return None if broken is None else FromAbove(None, broken)
 
@@ -150,7 +155,7 @@ def with_overload(answer: Answer, found: FromAbove | None, unit: str) -> Answer:
     if found.broken is None:
         return replace(answer, memory=Memory(below, Estimate(answer.limit, found.kept), differ=False))
     if found.kept is None:
-        memory = Memory(below, Estimate(answer.limit))
+        memory = Memory(below, Estimate(answer.limit, interval=Interval(0.0, found.broken)))
         reason = f"after overload, the limits were not met again at {load_text(found.broken, unit)} and above"
         return replace(_at(answer, None, None), outcome="cannot_tell", reason=reason, memory=memory)
     rate, seen = math.sqrt(found.kept * found.broken), Interval(found.kept, found.broken)

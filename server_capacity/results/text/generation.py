@@ -84,8 +84,11 @@ def after_overload(found: CapacityResult) -> Iterator[str]:
         yield f"After overload every limit was met again at {rate_text(rows[-1].rate, None, unit)}."
         return
     below = rate_text(memory.below.rate, memory.below.interval, unit)
-    last = rate_text(rows[-1].rate, None, unit)
-    after = f"they were not met again at {last} and above" if memory.above.rate is None else f"only at {last}"
+    if memory.above.rate is None:
+        broken = rows[-1].rate if memory.above.interval is None else memory.above.interval.high
+        after = f"they were not met again at {rate_text(broken, None, unit)} and above"
+    else:
+        after = f"only at {rate_text(rows[-1].rate, None, unit)}"
     yield f"From below the limits are met up to {below}, after overload {after}."
     yield from _gave_in(found, rows[0])
 

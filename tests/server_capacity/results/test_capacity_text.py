@@ -306,6 +306,15 @@ def test_a_cache_that_gave_in_is_named_with_what_was_found_from_below_and_after_
     assert "after overload" not in headline(same)
 
 
+def test_a_return_that_was_cut_off_is_not_said_to_have_missed_its_limits() -> None:
+    rows = [stretch(0, 0.2), *(stretch(number, rate, purpose="return") for number, rate in ((1, 0.2), (2, 0.17)))]
+    memory = {"below": {"rate": 0.31, "interval": {"low": 0.3, "high": 0.32}}, "differ": True}
+    more = {"in": "sessions", "outcome": "interrupted", "rate": None, "interval": None, "stretches": rows}
+    for above, last in (({"interval": {"low": 0.0, "high": 0.2}}, "0.200"), ({}, "0.170")):  # {}: an earlier version
+        text = " ".join(to_text(searched(**more, memory={**memory, "above": above})).split())
+        assert f"after overload they were not met again at {last} sessions/s and above." in text
+
+
 def test_steps_that_were_sent_for_another_tier_say_so() -> None:
     steps = [stretch(0, 50.0, wave="a"), stretch(1, 60.0, wave="a"), stretch(2, 174.13, wave="b")]
     text = to_text(searched(stretches=steps, waves={"exploration": ["b"], "shared": ["a"]}, shared_s=4.0))

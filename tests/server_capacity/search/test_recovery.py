@@ -96,7 +96,7 @@ def test_overload_follows_and_lower_rates_until_limits_are_met() -> None:
 
 
 def test_the_answer_is_the_lower_of_both() -> None:
-    gone, back = stretch(RETURN, 1.8, 0.9), stretch(RETURN, 1.5, 0.01)
+    gone, back = stretch(RETURN, 1.8, 0.9, in_flight=90), stretch(RETURN, 1.5, 0.01)
     for stretches, found in (
         ([], None),
         ([back], FromAbove(1.5, None)),
@@ -119,6 +119,8 @@ def test_the_answer_is_the_lower_of_both() -> None:
     never = with_overload(FOUND, FromAbove(None, 0.9), "sessions/s")
     assert (never.outcome, never.rate, never.estimates[0].rate) == ("cannot_tell", None, None)
     assert "not met again at 0.9 sessions/s and above" in never.reason
+    assert never.memory is not None
+    assert never.memory.above.interval == Interval(0.0, 0.9)
     assert with_overload(FOUND, None, "sessions/s") is FOUND
 
 
@@ -132,6 +134,13 @@ CUT_OFF: dict[str, tuple[list[Stretch], FromAbove | None]] = {
         FromAbove(None, 1.8),
     ),
     "not at all": ([stretch(RETURN, 1.8)], FromAbove(1.8, None)),
+    "while fewer and fewer are open": ([stretch(RETURN, 1.8, 0.9, in_flight=60, inherited=90)], None),
+    "once few are open": ([stretch(RETURN, 1.8, 0.9, seconds=100, in_flight=20, inherited=90)], None),
+    "the second one, while fewer are open": (
+        [stretch(RETURN, 1.8, 0.9, in_flight=90), stretch(RETURN, 1.35, 0.9, in_flight=60, inherited=90)],
+        FromAbove(None, 1.8),
+    ),
+    "but for too long": ([stretch(RETURN, 1.8, 0.9, seconds=100, in_flight=60, inherited=90)], FromAbove(None, 1.8)),
     "but stuck": ([stretch(RETURN, 1.8, 0.9, in_flight=500)], FromAbove(None, 1.8)),
 }
 
