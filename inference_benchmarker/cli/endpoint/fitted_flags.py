@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from inference_benchmarker.embedded.llm.fit import Constant, Fit
+    from inference_benchmarker.wave.wave import Wave
 
 BASE = "8b-h100"
 """The profile whose cache and bounds a fitted engine has, where no flags give it others."""
@@ -40,9 +41,20 @@ def _fitted(path: Path) -> Fit:
     from inference_benchmarker.wave.wave import Wave
 
     try:
-        return fit(streams_of(Wave.load(path)))
+        wave = Wave.load(path)
+        _refuse_invalid(wave)
+        return fit(streams_of(wave))
     except BenchmarkError as error:
         raise BenchmarkError(f"--llm {path}: {error}") from None
+
+
+def _refuse_invalid(wave: Wave) -> None:
+    """Its records are not all that the engine served, or not when it did."""
+    if not wave.verdict.valid:
+        why = next(each.measured for each in wave.verdict.findings if each.severity == "invalid")
+        raise BenchmarkError(
+            f"its wave is INVALID ({why}), so it does not show what the engine does.", "Send it again."
+        )
 
 
 def flag_text(constants: Sequence[Constant]) -> str:

@@ -182,7 +182,7 @@ def wave_of(streams: Streams, **more: Any) -> Wave:
             )
         )
     ]
-    facts = observe(open_plan("5", "140"), records)
+    facts = observe(open_plan("5", None, len(records)), records)
     return Wave(**{name: getattr(facts, name) for name in facts.__dataclass_fields__})
 
 
@@ -230,6 +230,15 @@ def test_a_wave_without_what_a_fit_needs_is_refused(more: dict[str, Any], said: 
 
     with pytest.raises(BenchmarkError, match=said):
         streams_of(wave)
+
+
+def test_a_wave_that_is_invalid_is_refused(tmp_path: Path) -> None:
+    """A worker that was lost sent what nobody recorded, and the engine was busy with that, too."""
+    wave = wave_of(served(ENGINES["of the batch"]))
+    run_dir = stored(replace(wave, lost_workers=(0,)), tmp_path)
+
+    with pytest.raises(BenchmarkError, match="its wave is INVALID"):
+        take_fitted({"llm": str(run_dir.path), "kv_tokens": None, "prefill_ms": None, "step_ms": None})
 
 
 def test_the_command_refuses_in_one_sentence(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
