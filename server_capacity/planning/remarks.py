@@ -9,6 +9,7 @@ from server_capacity.models.fleet.result_section import HPA_FILE
 from server_capacity.planning.request import LEAST_OUTSTANDING
 from server_capacity.planning.sizing import FAR
 from server_capacity.results.text.headline import rate_text
+from server_capacity.results.types.result_status import is_refuted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -22,7 +23,7 @@ LEAST_SAVED = 0.01
 
 def remarks(case: Case, plan: EndpointPlan) -> Iterator[str]:
     """Everything about the plan of one endpoint that its numbers do not say."""
-    yield from _room(plan)
+    yield from _room(case, plan)
     yield from _load(case, plan)
     yield from _together(case)
     yield from case.main.remarks()
@@ -91,17 +92,17 @@ def instances_text(count: int) -> str:
     return pluralize(count, "instance", "instances")
 
 
-def _room(plan: EndpointPlan) -> Iterator[str]:
+def _room(case: Case, plan: EndpointPlan) -> Iterator[str]:
     chosen, lost = plan.chosen, plan.chosen.with_one_lost
+    share = percent_text(round(lost.share_of_low or 0.0, 3))
     if chosen.instances < 2:
         yield (
             "A single instance is in one zone, and nothing is left if it fails: two zones need at least 2 instances."
         )
+    elif is_refuted(case.main.data):
+        yield f"{_with_one_lost(lost)}, {share} of the rate at which a limit was violated in the search."
     elif lost.holds:
-        yield (
-            f"{_with_one_lost(lost)}, {percent_text(round(lost.share_of_low or 0.0, 3))} of what one is certain to "
-            "serve: the limit is still met."
-        )
+        yield f"{_with_one_lost(lost)}, {share} of what one is certain to serve: the limit is still met."
     else:
         yield (
             f"{_with_one_lost(lost)}, more than one is certain to serve. With {instances_text(chosen.with_spare)} the "

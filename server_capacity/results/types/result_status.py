@@ -147,6 +147,11 @@ def why_early(found: CapacityResult) -> str:
     return next(lines, "").rstrip(".")
 
 
+def is_refuted(found: CapacityResult) -> bool:
+    """Tells whether what was measured at the lower end violates a limit there."""
+    return confirmed_of(found) == "fails" or any(_violated(found))
+
+
 def _violated(found: CapacityResult) -> Iterator[str]:
     """The limits on a percentile whose value at the lower end violates them."""
     for row in found.limits:

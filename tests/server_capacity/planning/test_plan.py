@@ -106,6 +106,18 @@ def test_one_that_may_be_lost_is_distinguished() -> None:
     assert (alone.chosen.minimum, alone.chosen.maximum) == (1, 1)
 
 
+OVER = {"expression": "p99<500ms", "at_low": 0.609, "unit": "s", "bound": 0.5, "allowed": 0.01, "rate": 174.13}
+FAILED = {"rate": 168.2, "seconds": 60.0, "verdict": "fails", "limits": []}
+
+
+@pytest.mark.parametrize("violated", [{"limits": [OVER]}, {"confirmation": [FAILED]}], ids=["p99", "a wave"])
+@pytest.mark.parametrize("target", [1000, 180])
+def test_a_limit_that_was_violated_is_not_still_met_with_one_fewer(violated: dict[str, Any], target: float) -> None:
+    made = planned(search(100.0, **violated), target_rps=target, utilisation=0.9)
+    assert "still" not in reported(made)
+    assert "of the rate at which a limit was violated in the search" in reported(made)
+
+
 @pytest.mark.parametrize(("growth", "create_s", "factor"), [(0.2, 240, 1 / 2.4), (0.01, 120, 1 / 1.05), (1.0, 0, 0.25)])
 def test_growth_asks_for_room_until_new_instances_serve(growth: float, create_s: float, factor: float) -> None:
     assert safety_factor(growth, create_s) == pytest.approx(factor)
