@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from itertools import pairwise, takewhile
 from typing import TYPE_CHECKING, NamedTuple
 
 from server_capacity.search.answer import Answer, Estimate, Interval, Memory
@@ -125,17 +126,19 @@ def from_above(
     """The rates of the returns; None where there was none, or where it shows nothing.
 
     The last one may have been cut off, by Ctrl-C or the end of the time: where the search would not have given it up,
-    it shows nothing either way.
+    it shows nothing either way. Nor does anything from a void stretch or a pause on.
     """
-    returns = [each for each in stretches if each.purpose == RETURN]
-    if not returns or is_spoilt(stretches):
-        return None
-    *left, last = returns
-    broken = left[-1].rate if left else None
-    if recovered(limits, last, length_s, in_users=in_users):
-        return FromAbove(last.rate, broken)
-    if is_stuck(limits, last, length_s, in_users=in_users):
-        broken = last.rate
+    after = [each for each in stretches if each.purpose in AFTER]
+    whole = list(takewhile(lambda each: not is_spoilt([each]), after))
+    returns = [each for each in whole if each.purpose == RETURN]
+    given_up = [one.rate for one, other in pairwise(after) if one in returns and 0 < other.rate < one.rate]
+    broken = given_up[-1] if given_up else None
+    if returns and returns[-1].rate != broken:
+        last = returns[-1]
+        if recovered(limits, last, length_s, in_users=in_users):
+            return FromAbove(last.rate, broken)
+        if is_stuck(limits, last, length_s, in_users=in_users):
+            broken = last.rate
     return None if broken is None else FromAbove(None, broken)
 
 

@@ -12,6 +12,7 @@ from inference_benchmarker.facts.server_metric import PREFIX_HIT_RATE
 from inference_benchmarker.words.wording import INDENT, aligned, duration_text, metric_text, percent_text
 from server_capacity.results.text.headline import rate_text, unit_of
 from server_capacity.results.text.stretches import step_names
+from server_capacity.results.types.bounds import Interval
 from server_capacity.search.recovery import AFTER, RETURN
 
 if TYPE_CHECKING:
@@ -80,15 +81,14 @@ def after_overload(found: CapacityResult) -> Iterator[str]:
     rows = [row for row in found.stretches or [] if row.purpose == RETURN]
     if memory is None or not rows:
         return
+    above = memory.above
     if not memory.differ:
-        yield f"After overload every limit was met again at {rate_text(rows[-1].rate, None, unit)}."
+        yield f"After overload every limit was met again at {rate_text(above.rate, None, unit)}."
         return
     below = rate_text(memory.below.rate, memory.below.interval, unit)
-    if memory.above.rate is None:
-        broken = rows[-1].rate if memory.above.interval is None else memory.above.interval.high
-        after = f"they were not met again at {rate_text(broken, None, unit)} and above"
-    else:
-        after = f"only at {rate_text(rows[-1].rate, None, unit)}"
+    seen = above.interval or Interval(rows[-1].rate, rows[-1].rate)  # an earlier version stored none where none was met
+    met, missed = (rate_text(end, None, unit) for end in (seen.low, seen.high))
+    after = f"they were not met again at {missed} and above" if above.rate is None else f"only at {met}"
     yield f"From below the limits are met up to {below}, after overload {after}."
     yield from _gave_in(found, rows[0])
 

@@ -103,6 +103,10 @@ def test_the_answer_is_the_lower_of_both() -> None:
         ([gone, back], FromAbove(1.5, 1.8)),
         ([gone], FromAbove(None, 1.8)),
         ([stretch(OVERLOAD, 3.3, void="late"), back], None),
+        ([gone, replace(back, void="late")], FromAbove(None, 1.8)),
+        ([replace(gone, in_flight=60, inherited=90), replace(back, void="late")], FromAbove(None, 1.8)),
+        ([gone, replace(gone, rate=1.53), replace(back, rate=0.0), back], FromAbove(None, 1.53)),
+        ([replace(gone, void="late"), back], None),
     ):
         with case(stretches):
             assert from_above([LIMIT], stretches, ALONE_S) == found
