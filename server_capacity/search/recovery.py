@@ -32,6 +32,8 @@ OPEN_TIMES, OPEN_MORE = 3.0, 10.0
 """Overload lasts for so many session lengths, and ends between them once so many more sessions are open than usual."""
 SEEN_LENGTHS = 2.0
 """The last part of a return, which tells whether limits are met again."""
+LEAST_LENGTH_S = 1.0
+"""What is counted is counted by the second, so shorter sessions have the time of such ones."""
 STUCK_LENGTHS, RETURN_LENGTHS, DRAINED_LENGTHS = 4.0, 10.0, 14.0
 FALLEN, DRAINED_TIMES, DRAINED_MORE = 0.9, 1.5, 2.0
 """A return lasts for so long at most: where the open sessions become no fewer, where they do, and once few are open."""
@@ -69,7 +71,7 @@ class Recovery:
         return (RETURN, self._lower(running)) if stuck else None
 
     def _is_overloaded(self, running: Stretch) -> bool:
-        lengths = running.seconds / self.length_s
+        lengths = _lengths(running, self.length_s)
         many = running.in_flight > OPEN_TIMES * self._usual(self.found.high) + OPEN_MORE
         return lengths >= MOST_LENGTHS or (many and lengths >= LEAST_LENGTHS)
 
@@ -96,15 +98,24 @@ def recovered(limits: Sequence[Limit], stretch: Stretch, length_s: float, *, in_
 
     What counts in the end is when turns were due, not when their answers came.
     """
-    seen_s = SEEN_LENGTHS * length_s
+    seen_s, lengths = _seen_s(length_s), _lengths(stretch, length_s)
     drained = in_users or (_is_drained(stretch, length_s) and _is_drained(stretch, length_s, seen_s))
-    drained = drained or stretch.seconds >= DRAINED_LENGTHS * length_s
+    drained = drained or lengths >= DRAINED_LENGTHS
     return stretch.seconds >= seen_s and drained and met_again(limits, stretch, length_s)
+
+
+def _lengths(stretch: Stretch, length_s: float) -> float:
+    """The session lengths that a stretch lasted."""
+    return stretch.seconds / max(length_s, LEAST_LENGTH_S)
+
+
+def _seen_s(length_s: float) -> float:
+    return SEEN_LENGTHS * max(length_s, LEAST_LENGTH_S)
 
 
 def is_stuck(limits: Sequence[Limit], stretch: Stretch, length_s: float, *, in_users: bool) -> bool:
     """Tells whether a return has missed the limits for as long as it may, which depends on the sessions it has open."""
-    lengths = stretch.seconds / length_s
+    lengths = _lengths(stretch, length_s)
     if in_users:  # as many are open as are asked for
         most = RETURN_LENGTHS
     elif _is_drained(stretch, length_s):
@@ -178,7 +189,7 @@ def _at(answer: Answer, rate: float | None, interval: Interval | None) -> Answer
 
 def met_again(limits: Sequence[Limit], stretch: Stretch, length_s: float) -> bool:
     """Tells whether its end has answers and breaks no limit clearly."""
-    slices = [part for part in stretch.slices if part.start_s >= stretch.end_s - SEEN_LENGTHS * length_s]
+    slices = [part for part in stretch.slices if part.start_s >= stretch.end_s - _seen_s(length_s)]
     return any(count.of for part in slices for count in part.counts) and not _breaks(limits, slices)
 
 

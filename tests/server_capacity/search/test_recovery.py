@@ -128,6 +128,17 @@ def test_the_answer_is_the_lower_of_both() -> None:
     assert with_overload(FOUND, None, "sessions/s") is FOUND
 
 
+def test_sessions_shorter_than_the_seconds_that_are_counted_can_meet_limits_again() -> None:
+    alone_s, short = 0.4, recovery(length_s=0.4)
+    met, missed = stretch(RETURN, 1.8, seconds=20), stretch(RETURN, 1.8, 0.9, seconds=20)
+    assert from_above([LIMIT], [met], alone_s) == FromAbove(1.8, None)
+    assert from_above([LIMIT], [missed], alone_s) == FromAbove(None, 1.8)
+    assert short.next([replace(met, end_s=80.9)]) == ("end", 1.8), "the last second is not over yet"
+    early = stretch(RETURN, 1.8, 0.9, seconds=3, in_flight=90)
+    assert short.next([early]) is None, "their answers are those of overload"
+    assert short.next([stretch(OVERLOAD, 3.3, 0.5, seconds=1, in_flight=90)]) is None
+
+
 CUT_OFF: dict[str, tuple[list[Stretch], FromAbove | None]] = {
     "after a second, without an answer": ([replace(stretch(RETURN, 1.8, seconds=1), slices=())], None),
     "after a second, with the backlog of overload": ([stretch(RETURN, 1.8, seconds=1, in_flight=500)], None),
