@@ -10,6 +10,7 @@ from inference_benchmarker.clients.body_excerpt import shown
 MOST_HEAD = 1 << 20  # bytes of headers, and of trailers; no server of good will sends a tenth of it
 
 _SHOWN = 100  # bytes of what is no answer
+_MANY = 256  # pieces: of a byte each, they take eighty times their size
 
 
 class IncompleteAnswerError(ConnectionError):
@@ -74,6 +75,8 @@ class AnswerParser(HTTPResponseParser):
             self._spoilt = True
             if not self.complete:  # otherwise what is wrong came after the answer
                 raise NotHttpError(f"the answer is not HTTP ({error}): {_beginning(data)}") from error
+        if len(self.pieces) > _MANY:
+            self._join()
         if in_head and self.head_read and not (self.complete and len(data) <= self._most):
             self._begin_body()
 
@@ -94,6 +97,12 @@ class AnswerParser(HTTPResponseParser):
         self._came, self._room = sum(map(len, self.pieces)), self._most
         if self._came > self._room:
             self._refuse()
+
+    def _join(self) -> None:
+        """Make one piece of many, in a time that grows with those that are new."""
+        first, *rest = self.pieces
+        first += b"".join(rest)
+        self.pieces[:] = [first]
 
     def _refuse(self) -> None:
         self._spoilt = True

@@ -81,6 +81,19 @@ def test_what_frames_chunks_counts_with_the_body() -> None:
         parsed(CHUNKED + b"2\r\n{}\r\n2;" + b"a=b;" * MOST)
 
 
+def test_a_body_in_chunks_of_a_byte_takes_little_more_memory_than_its_bytes() -> None:
+    size = MOST // 10
+    framed = chunks(*[b"x"] * size)
+    tracemalloc.start()
+    try:
+        parser = parsed(CHUNKED + framed)
+        kept, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert b"".join(parser.pieces) == b"x" * size
+    assert kept < 10 * size
+
+
 def test_nothing_is_kept_beyond_the_limit_and_the_connection_is_of_no_further_use() -> None:
     parser = parsed(CHUNKED)
     piece = b"3e8\r\n" + b"x" * 1000 + b"\r\n"
