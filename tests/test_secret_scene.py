@@ -47,7 +47,7 @@ class Teller(HttpUser):
         headers = {{"Authorization": "Bearer " + FOREST}}
         answer = self.client.post("/invocations", data=TOLD, headers=headers, name="task " + VALUES[2])
         if answer.status_code != 200:
-            raise OSError(answer.text)
+            raise OSError(self.client.auth.password + answer.text)
 """
 LEAVES_NOTHING = {
     "endpoint": "answers until it is ended",
@@ -106,11 +106,14 @@ def test_a_wave_of_an_address_and_one_that_fails(scene: Scene) -> None:
 def test_a_wave_of_a_locust_file_that_counts_and_pushes_its_figures(scene: Scene) -> None:
     """The collector of the figures answers with every secret, too."""
     (scene.folder / "users.py").write_text(LOCUST_FILE)
-    flags = ("--locust-file", "users.py", "--url", scene.url, *OUT, *LOAD, "--records", "none")
+    url = scene.url.replace("://", "://me:4ddr3ss-p4ss@")
+    flags = ("--locust-file", "users.py", "--url", url, *OUT, *LOAD, "--records", "none")
     with Echo(errors=1) as collector:
         reported = scene.run(*flags, "--export", f"otlp={collector.url}")
     assert "exports of metrics; the last failure: [hidden]" in reported.err
     assert "[hidden]" in (scene.one("*") / "summary.json").read_text()
+    left = [opened(path) for path in scene.one("*").rglob("*") if path.is_file()]
+    assert "4ddr3ss-p4ss" not in "".join((*left, *scene.printed))
 
 
 @pytest.mark.slow

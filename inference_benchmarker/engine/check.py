@@ -13,7 +13,13 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from inference_benchmarker.engine.processes.child_logs import child_log
-from inference_benchmarker.engine.processes.children import REAP_S, child_environment, note_asked_for, write_line
+from inference_benchmarker.engine.processes.children import (
+    REAP_S,
+    child_environment,
+    note_addresses,
+    note_asked_for,
+    write_line,
+)
 from inference_benchmarker.engine.processes.leftovers import (
     MARK,
     Orphans,
@@ -52,6 +58,7 @@ def send_one(plan: WavePlan, printed: Callable[[str], None]) -> Check | Ended:
     """
     assert plan.factories_file is not None
     note_asked_for(plan.factories_file, plan.factory_settings.values())
+    note_addresses(plan.endpoint_name, *plan.factory_settings.values())
     mark = new_mark()
     with scratch_folder("benchmark_check_", if_killed=line_to_end_leftovers(mark)) as folder, adopting_orphans():
         try:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from inference_benchmarker.engine.endpoint.source import source_problems
 from inference_benchmarker.engine.hosts.joining import joined
-from inference_benchmarker.engine.processes.children import child_environment, note_asked_for
+from inference_benchmarker.engine.processes.children import child_environment, note_addresses, note_asked_for
 from inference_benchmarker.engine.processes.interrupts import counting_interrupts
 from inference_benchmarker.engine.progress_listener import FaultTolerantView, Live, NullView
 from inference_benchmarker.engine.watchers.disk import free_bytes, room_problems, room_warning
@@ -70,6 +70,7 @@ def run_wave(
     if warning := room_warning(plan, free):
         live.say(warning)
     note_asked_for(plan.factories_file or plan.locust_file, plan.factory_settings.values())
+    note_addresses(plan.endpoint_name, plan.url, *plan.factory_settings.values())
     prepare()
     run_dir = RunDir.create(plan.output_dir)
     made = _identity(run_dir)

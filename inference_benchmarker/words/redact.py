@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from inference_benchmarker.words.secret_encodings import begun, longest, places
 from inference_benchmarker.words.secret_values import (
+    ADDRESSES,
     ASKED_FOR,
     HEADERS,
     asked_for,
@@ -20,12 +21,14 @@ from inference_benchmarker.words.secret_values import (
     looks_random,
     own_secrets,
     secret_values,
+    up_to_host,
 )
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
 __all__ = [  # with what its callers ask of the values
+    "ADDRESSES",
     "ASKED_FOR",
     "CUT",
     "HEADERS",
@@ -43,6 +46,7 @@ __all__ = [  # with what its callers ask of the values
     "quoted",
     "redact",
     "secret_values",
+    "up_to_host",
     "without",
     "written",
 ]

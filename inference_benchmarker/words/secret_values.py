@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 MIN_LENGTH = 8
 """A shorter value is part of too many words; a given one is hidden as it stands, and in no other spelling."""
 
-_OTLP_HEADERS = ("OTEL_EXPORTER_OTLP_HEADERS", "OTEL_EXPORTER_OTLP_METRICS_HEADERS")
+_OTLP_HEADERS = re.compile(r"OTEL_EXPORTER_OTLP_(?:[A-Z]+_)?HEADERS")
 """The variables that hold headers for a collector: ``name=value``, quoted as in URLs, with commas between them."""
 
 HEADERS = "BENCHMARK_HEADERS"
@@ -27,6 +27,12 @@ HEADERS = "BENCHMARK_HEADERS"
 ASKED_FOR = "BENCHMARK_ASKED_FOR"
 """The variable that holds the names of those that the factories file asks for, with commas between them."""
 
+ADDRESSES = "BENCHMARK_ADDRESSES"
+"""The variable that holds the beginnings of given addresses with a user, up to the host, with spaces between them."""
+
+_PASSWORD = re.compile(r"://[^/\s?#\"':]*:([^/\s?#\"']{1,1000})@")
+_USER = re.compile(r"://([^/\s?#\"':@]{8,1000})@")
+_ADDRESS = re.compile(rf"[A-Za-z][\w+.-]*(?:{_PASSWORD.pattern}|{_USER.pattern})")
 _ASKED = re.compile(r"""(["'])([A-Za-z_][A-Za-z0-9_.-]{0,100}+)\1""")
 _LOOKS_RANDOM = 16  # characters, and of them:
 _LEAST_SCORE = 2.5  # of its pairs of neighbours: what letters and digits by chance have, and names of things do not
@@ -68,12 +74,16 @@ _environments: list[Mapping[str, str]] = []  # this process's, once it was hande
 def secret_values(environment: Mapping[str, str]) -> list[str]:
     """Values of environment variables whose names say secret, longest first.
 
-    Those of the headers in ``HEADERS`` are among them, and what looks random of the variables that ``ASKED_FOR`` names.
+    Those of the headers in ``HEADERS`` are among them, passwords in addresses, whatever variable holds one, and what
+    looks random of the variables that ``ASKED_FOR`` names.
     Not those of fewer than ``MIN_LENGTH`` characters, and not the few words that stand for no secret.
     """
     values = {value for name, value in environment.items() if _SECRET_NAME.search(name) and _is_secret(value)}
     values |= set(_header_secrets(_headers(environment.get(HEADERS, "")).items()))
-    values |= {part for name in _OTLP_HEADERS for part in _header_secrets(_otlp_headers(environment.get(name, "")))}
+    for name, value in environment.items():
+        if _OTLP_HEADERS.fullmatch(name):
+            values |= set(_header_secrets(_otlp_headers(value)))
+        values |= set(_passwords(value, is_given=name == ADDRESSES))
     asked = (environment.get(name, "") for name in environment.get(ASKED_FOR, "").split(","))
     values |= {value for value in asked if looks_random(value) and _is_secret(value)}
     return sorted(values, key=len, reverse=True)
@@ -87,6 +97,12 @@ def asked_for(source: str, environment: Mapping[str, str], shown: Iterable[str] 
     names = {match[2] for match in _ASKED.finditer(source)} & environment.keys()
     known = set(shown)
     return ",".join(sorted(name for name in names if environment[name] not in known))
+
+
+def up_to_host(text: str) -> str:
+    """The beginning of an address with a password, or a key for a user; nothing of what has none."""
+    found = _ADDRESS.match(text)
+    return found[0] if found else ""
 
 
 def looks_random(value: str) -> bool:
@@ -147,6 +163,14 @@ def _otlp_headers(text: str) -> Iterator[tuple[str, str]]:
         yield from ((name, part[end:].rstrip("'\" ")) for end in ends[:_MOST_SEPARATORS])
 
 
+def _passwords(text: str, *, is_given: bool) -> Iterator[str]:
+    """Those of the addresses in a text, as they stand there and as they are sent; of given ones, a user alone, too."""
+    if "://" in text:
+        found = _PASSWORD.findall(text) + (_USER.findall(text) if is_given else [])
+        least = _SHORTEST if is_given else MIN_LENGTH
+        yield from (each for part in found for each in (part, unquote(part)) if _is_secret(each, least))
+
+
 def _header_secrets(headers: Iterable[tuple[str, object]]) -> Iterator[str]:
     """The values of headers, and what follows a scheme in them, as in ``Bearer ...``; of Basic, its password, too."""
     for name, value in headers:
@@ -156,7 +180,8 @@ def _header_secrets(headers: Iterable[tuple[str, object]]) -> Iterator[str]:
         parts = [value, rest.strip()]
         if scheme.lower() == "basic":
             with suppress(ValueError):
-                parts.append(base64.b64decode(rest).decode("latin-1").partition(":")[2])
+                user, _, password = base64.b64decode(rest).decode("latin-1").partition(":")
+                parts.append(password or (user if len(user) >= MIN_LENGTH else ""))
         least = _SHORTEST if _SECRET_HEADER.search(name) else MIN_LENGTH
         yield from (part for part in parts if _is_secret(part, least))
 

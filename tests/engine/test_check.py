@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from inference_benchmarker.engine.processes.children import note_asked_for
-from inference_benchmarker.words.redact import ASKED_FOR
+from inference_benchmarker.engine.processes.children import note_addresses, note_asked_for
+from inference_benchmarker.words.redact import ADDRESSES, ASKED_FOR, redact
 from tests.mentions import mentions, row
 
 if TYPE_CHECKING:
@@ -219,3 +219,11 @@ def test_what_an_earlier_file_asked_for_stays_hidden(tmp_path: Path, monkeypatch
         (tmp_path / "file.py").write_text(f'os.environ["{name}"]')
         note_asked_for(tmp_path / "file.py")
     assert os.environ[ASKED_FOR] == "FIRST_TENANT,SECOND_TENANT"
+
+
+def test_a_password_in_an_address_of_a_wave_is_hidden_from_then_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(ADDRESSES, "")
+    note_addresses("http://me:f1rst-pass@a", None, "model-name", "http://b/path", '{"to": "http://me:pass-pass@b"}')
+    note_addresses("http://me:s3cond-pass@c")
+    assert os.environ[ADDRESSES] == "http://me:f1rst-pass@ http://me:s3cond-pass@"
+    assert redact("f1rst-pass, s3cond-pass") == "[hidden], [hidden]"

@@ -21,6 +21,7 @@ from hypothesis import strategies as st
 
 from inference_benchmarker.words import secret_encodings
 from inference_benchmarker.words.redact import (
+    ADDRESSES,
     ASKED_FOR,
     CUT,
     HEADERS,
@@ -618,6 +619,28 @@ def test_headers_for_a_collector_are_secrets() -> None:
         assert key in secret_values({"OTEL_EXPORTER_OTLP_HEADERS": written}), written
     for written in (f"x-team:={key}", f"-H x-team:{key}", f"x-team={key},x-team=other", f'x-team="{key}"'):
         assert key in secret_values({"OTEL_EXPORTER_OTLP_HEADERS": written}), written
+
+
+def test_the_traces_of_the_users_own_code_have_headers_for_a_collector_too() -> None:
+    assert secret_values({"OTEL_EXPORTER_OTLP_TRACES_HEADERS": "x-team=hcaik_01jq8xk2mz9"}) == ["hcaik_01jq8xk2mz9"]
+
+
+def test_the_password_in_an_address_is_a_secret() -> None:
+    environment = {
+        "HTTPS_PROXY": "http://me:pr0xy%2Fpass@proxy:3128",
+        "STORES": "redis://me@home:r3dis-pass@a,amqp://guest:guest@b",
+        "PLAIN": "https://host/path?to=me:not-a-pass@home",
+        ADDRESSES: "http://me:sh0rt@host",
+    }
+    assert sorted(secret_values(environment)) == ["pr0xy%2Fpass", "pr0xy/pass", "r3dis-pass", "sh0rt"]
+
+
+def test_the_user_in_a_given_address_without_a_password_is_a_secret() -> None:
+    basic = base64.b64encode(b"4pi-k3y-0f-me:").decode()
+    assert "4pi-k3y-0f-me" in secret_values({HEADERS: json.dumps({"Authorization": f"Basic {basic}"})})
+    assert secret_values({ADDRESSES: "http://4pi-k3y-0f-me@ ssh://admin@", "HOME": "ssh://ec2-user@host"}) == [
+        "4pi-k3y-0f-me"
+    ]
 
 
 LINE, OWN = "MIIEvQIBADANBgkq", "hkiG9w0BQADANBgk"

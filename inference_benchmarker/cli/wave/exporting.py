@@ -126,9 +126,11 @@ def _wait(page: Page, wait_s: float, tell: Tell) -> None:
 @contextmanager
 def _push(collector: Collector, exporter: Exporter, interval_s: float | None, tell: Tell) -> Iterator[None]:
     """Send to a collector meanwhile; what became of it is reported once, in the end, where it failed."""
+    from inference_benchmarker.engine.processes.children import note_addresses
     from inference_benchmarker.export.destination import collector_url
 
     url = collector_url(collector, os.environ)
+    note_addresses(url)
     try:
         from opentelemetry.exporter.otlp.proto.http.metric_exporter import OTLPMetricExporter
 

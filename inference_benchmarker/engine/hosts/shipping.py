@@ -12,7 +12,7 @@ from inference_benchmarker.engine.hosts.protocol import FILES
 from inference_benchmarker.errors import refuse
 from inference_benchmarker.system.files import is_file
 from inference_benchmarker.system.imported import imported
-from inference_benchmarker.words.redact import ASKED_FOR, HEADERS
+from inference_benchmarker.words.redact import ADDRESSES, ASKED_FOR, HEADERS
 from inference_benchmarker.words.secret_values import asked_for
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ def cargo_of(plan: WavePlan) -> Cargo:
     data = {os.path.normpath(path): path for path in plan.hosts.with_files}
     refuse(_same_place_problems(files, data))
     files |= data
-    names = (*plan.hosts.pass_env, ASKED_FOR, HEADERS)
+    names = (*plan.hosts.pass_env, ADDRESSES, ASKED_FOR, HEADERS)
     environment = {name: os.environ[name] for name in names if name in os.environ}
     sources = [path.read_text(errors="replace") for path in files.values() if path.suffix == ".py"]
     return Cargo(

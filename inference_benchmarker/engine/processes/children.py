@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from inference_benchmarker.system.given import read_source
-from inference_benchmarker.words.redact import ASKED_FOR, asked_for
+from inference_benchmarker.words.redact import ADDRESSES, ASKED_FOR, asked_for, up_to_host
 
 if TYPE_CHECKING:
     import subprocess
@@ -31,6 +31,12 @@ def note_asked_for(file: Path | None, shown: Iterable[str] = ()) -> None:
             source = read_source(file).decode("utf-8", "replace")
             before = os.environ.get(ASKED_FOR, "").split(",")  # by a file of this process's last wave
             os.environ[ASKED_FOR] = ",".join(sorted({*before, *asked_for(source, os.environ, shown).split(",")} - {""}))
+
+
+def note_addresses(*addresses: str | None) -> None:
+    """Name addresses that were given: this process, and those that it starts, hide the passwords in them."""
+    if given := {up_to_host(each or "") for each in addresses} - {""}:
+        os.environ[ADDRESSES] = " ".join(sorted({*os.environ.get(ADDRESSES, "").split(), *given}))
 
 
 def child_environment() -> dict[str, str]:
