@@ -17,6 +17,7 @@ LOOPBACK = "127.0.0.1"
 PORT = 9464  # where OpenTelemetry's own exporters for Prometheus listen
 COLLECTOR = "http://127.0.0.1:4318"
 METRICS_PATH = "/v1/metrics"
+_OF_METRICS, _OF_ALL = "OTEL_EXPORTER_OTLP_METRICS_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT"
 _MOST_PORT = 65_535
 _PAGE = re.compile(r"prometheus(?::(?:(?P<host>\[[0-9a-fA-F:.]+\]|[\w.-]+):)?(?P<port>[0-9]{1,5}))?")
 _EXPECTED = "prometheus, prometheus:PORT, prometheus:HOST:PORT, otlp or otlp=URL"
@@ -67,6 +68,12 @@ def collector_url(collector: Collector, environment: Mapping[str, str]) -> str:
     """The address of a collector: as given, else as OpenTelemetry's variables say, else this host's."""
     if collector.url is not None:
         return collector.url
-    of_metrics = environment.get("OTEL_EXPORTER_OTLP_METRICS_ENDPOINT")
-    base = environment.get("OTEL_EXPORTER_OTLP_ENDPOINT") or COLLECTOR
-    return of_metrics or base.rstrip("/") + METRICS_PATH
+    base = environment.get(_OF_ALL) or COLLECTOR
+    return environment.get(_OF_METRICS) or base.rstrip("/") + METRICS_PATH
+
+
+def collector_problem(environment: Mapping[str, str]) -> str:
+    """The sentence on the address that OpenTelemetry's variables say, if it is none."""
+    name = _OF_METRICS if environment.get(_OF_METRICS) else _OF_ALL
+    url = environment.get(name)
+    return url_problem(name, url) if url else ""

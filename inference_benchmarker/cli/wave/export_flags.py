@@ -8,7 +8,7 @@ from typing import Any
 
 from inference_benchmarker.cli.core.flags import Flag, parse_number, read_flags
 from inference_benchmarker.errors import BenchmarkError
-from inference_benchmarker.export.destination import Collector, PageAt, parse_destination
+from inference_benchmarker.export.destination import Collector, PageAt, collector_problem, parse_destination
 from inference_benchmarker.words.redact import quoted
 
 WAIT_S = 20.0  # longer than Prometheus usually takes between two readings
@@ -64,6 +64,8 @@ def exports_of(options: dict[str, Any], problems: list[str]) -> Exports:
     given = values["export"] or ()
     pages = tuple(dict.fromkeys(each for each in given if isinstance(each, PageAt)))
     collectors = tuple(dict.fromkeys(each for each in given if isinstance(each, Collector)))
+    if Collector() in collectors and (problem := collector_problem(os.environ)):
+        problems.append(problem)
     wait_s = WAIT_S if values["export_wait"] is None else values["export_wait"]
     return Exports(pages, collectors, wait_s, _interval_s(problems) if collectors else None)
 

@@ -63,7 +63,7 @@ def _listed(address: str, headers: Mapping[str, str]) -> list[ServedModel]:
     except (URLError, OSError, HTTPException) as error:
         reason = getattr(error, "reason", error)
         hint = "is the server running there" if isinstance(reason, ConnectionRefusedError) else ""
-        raise _no_model(address, str(getattr(reason, "strerror", None) or reason), hint) from None
+        raise _no_model(address, said(str(getattr(reason, "strerror", None) or reason), 200), hint) from None
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
         raise _no_model(address, "its answer is not a list of models") from None
     return [ServedModel(*each) for each in models.items()]

@@ -45,6 +45,7 @@ def test_its_list_says_which_software_it_is(more: str, owner: str) -> None:
         (answer(b"", "404 Not Found"), "it answered 404. Give --model NAME."),
         (answer(b"", "401 Unauthorized"), "it answered 401 (a key is missing or wrong?). Give --model NAME."),
         (b"nonsense\r\n\r\n", "models: nonsense"),
+        (b"more\rnon\x85sense\r\n\r\n", "models: more non sense. Give --model NAME."),
     ],
 )
 def test_anything_else_is_said(said: bytes, expected: str) -> None:
