@@ -68,7 +68,9 @@ def http_address(url: object) -> SplitResult | None:
 
 def url_problem(flag: str, url: str) -> str:
     """The sentence that a user reads of an address that a flag gives and that is none; nothing where it is one."""
-    return "" if http_address(url) else f"{flag} must start with http:// or https://, not {redact(_NO_SCHEME.sub(HIDDEN, url))!r}."
+    if http_address(url):
+        return ""
+    return f"{flag} must start with http:// or https://, not {redact(_NO_SCHEME.sub(HIDDEN, url))!r}."
 
 
 def endpoint_address(text: str) -> SplitResult:

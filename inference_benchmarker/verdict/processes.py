@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
     from inference_benchmarker.facts.wave_facts import WaveFacts
 
+_FILE_TOO_LARGE = "File too large"  # of EFBIG
+
 
 def process_findings(facts: WaveFacts) -> Iterator[Finding]:
     """Processes and hosts of the client that were lost or changed what they were to do."""
@@ -58,8 +60,15 @@ def _lost_findings(facts: WaveFacts) -> Iterator[Finding]:
             "invalid",
             f"the run directory could not be written: {facts.disk_error}",
             "all records stored",
-            "Free some space, or choose another place with --output-dir; the wave was stopped when it happened.",
+            f"{_room(facts.disk_error)}; the wave was stopped when it happened.",
         )
+
+
+def _room(error: str) -> str:
+    """The advice for what the system says of a file that cannot be written."""
+    if error == _FILE_TOO_LARGE:
+        return "Raise the limit on a file's size, as by `ulimit -f unlimited`"
+    return "Free some space, or choose another place with --output-dir"
 
 
 def _stranger_findings(facts: WaveFacts) -> Iterator[Finding]:

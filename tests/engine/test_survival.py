@@ -416,6 +416,8 @@ def test_where_no_place_is_left_at_all_the_wave_ends_and_says_so(bench: Bench) -
     wave = running.finish(timeout=40)  # not the time of the drain
     assert list(running.folder.glob("benchmark_spool_*")) == []
     assert "The run directory cannot be written (File too large); stopping the wave." in wave.err
+    assert "Raise the limit on a file's size, as by `ulimit -f unlimited`" in wave.out
+    assert "Free some space" not in wave.out
     assert {"disk_full", "worker_lost"} <= wave.invalid
     wave.check_books()
     assert wave.ledger["lost"] > 0
