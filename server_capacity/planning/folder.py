@@ -41,13 +41,15 @@ _STORED = Stored(FILE, "fleet_plan.txt", to_text, check_plan)
 load, read, is_plan = _STORED.load, _STORED.read, _STORED.is_in
 
 
-def read_search(folder: Path, instances: int | None, instance_type: str, tier: str = "") -> Measured | Refused:
+def read_search(
+    folder: Path, instances: int | None, instance_type: str, tier: str = "", *, for_users: bool = False
+) -> Measured | Refused:
     """A search, the best one of a ranking or that of a ``tier``, or the reason why no plan can rest on it.
 
     BenchmarkError for none of these.
 
     A reason has the exit code of the search or of its ranking, too, and the words for it.
-    ``instances`` of ``instance_type`` were measured, where they are given.
+    ``instances`` of ``instance_type`` were measured, where they are given. ``for_users``: see ``measured``.
     """
     if tiers_folder.is_tiers(folder):
         best = _Best(_folder_of_tier(folder, tier))
@@ -63,7 +65,7 @@ def read_search(folder: Path, instances: int | None, instance_type: str, tier: s
         )
     data, _, stored = capacity_folder.load(folder)
     try:
-        found = measured(data, str(folder), instances, instance_type)
+        found = measured(data, str(folder), instances, instance_type, for_users=for_users)
         if isinstance(found, str):
             code = worst_exit_code(MISSED, standing(data).exit_code, best.ranking_code)
             return Refused.of(found, [*left_open_by(data), *best.beside], code)
@@ -88,11 +90,13 @@ def changed_since(found: PlanResult) -> Iterator[str]:
 
     They lie beside it, and so it stands on its own numbers: those that are gone are not mentioned.
     """
-    for source in (each for plan in found.endpoints for each in plan.capacities):
-        folder = Path(source.folder)
+    sources = [(each.folder, each.digest) for plan in found.endpoints for each in plan.capacities]
+    sources += [] if found.users is None else [(found.users.capacity, found.users.digest)]
+    for name, digest in sources:
+        folder = Path(name)
         if not is_there(folder / capacity_folder.FILE):
             continue
-        if source.digest is not None and _digest_of(folder / capacity_folder.FILE) != source.digest:
+        if digest is not None and _digest_of(folder / capacity_folder.FILE) != digest:
             yield f"{folder} is no longer the search that the plan was made from: it was changed or replaced"
             continue
         try:

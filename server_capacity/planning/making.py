@@ -23,6 +23,7 @@ from server_capacity.planning.policies import name_of, policy_files
 from server_capacity.planning.remarks import simulated_remarks
 from server_capacity.planning.simulating import simulation
 from server_capacity.planning.totals import content, load_text
+from server_capacity.planning.users.making import make_users_plan
 from server_capacity.results.capacity_folder import FILE as CAPACITY_FILE
 from server_capacity.results.types.bounds import Endpoint
 from server_capacity.results.types.price import cost
@@ -48,11 +49,16 @@ class MadePlan:
     files: dict[str, str] = field(default_factory=dict)
 
 
-def make_plan(questions: Sequence[PlanRequest], prices: Prices, *, compare: bool = False) -> MadePlan:
-    """The plan for all that is asked; ``compare``: with every policy simulated.
+def make_plan(
+    questions: Sequence[PlanRequest], prices: Prices, tell: Callable[[str], None], *, compare: bool = False
+) -> MadePlan:
+    """The plan for all that is asked; ``compare``: with every policy simulated. ``tell``: says what takes long.
 
     BenchmarkError where a folder or a recording cannot be read.
     """
+    if questions[0].users is not None:
+        made = make_users_plan(questions[0], lambda search: _costing([search], prices), tell)
+        return MadePlan(replace(made, priced=prices.given_types, missing=list(prices.remarks)))
     recordings: dict[Replay, Recorded] = {}
     endpoints: list[EndpointPlan] = []
     refused: list[Refused] = []

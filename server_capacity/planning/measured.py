@@ -159,7 +159,7 @@ class Measured:
                 "The search was in users, who wait for answers and so slow down with the endpoint: the rate is the "
                 "one that they sent at the lower end, and arrivals that do not wait may need more instances."
             )
-        yield from self._warnings()
+        yield from self.caveats()
         if apart := planned_with(self.data):
             yield apart
         if self.data.limit == KEEPS_UP:
@@ -173,7 +173,8 @@ class Measured:
         if not self.is_counted:
             yield "The number of measured instances is not known; one is assumed. Set it with --instances N."
 
-    def _warnings(self) -> Iterator[str]:
+    def caveats(self) -> Iterator[str]:
+        """Sentences on what speaks against the answer itself."""
         verdict = confirmed_of(self.data)
         if verdict == "fails":
             yield "The wave at the interval's lower end failed: search again before you deploy."
@@ -199,9 +200,16 @@ class Refused:
 
 
 def measured(
-    data: CapacityResult, folder: str, instances: int | None = None, instance_type: str = ""
+    data: CapacityResult,
+    folder: str,
+    instances: int | None = None,
+    instance_type: str = "",
+    *,
+    for_users: bool = False,
 ) -> Measured | str:
     """A search as a plan can use it, or the reason why none can; ValueError for what no search writes.
+
+    ``for_users``: who have conversations; its rates are those of the search, else requests/s.
 
     ``instances`` of ``instance_type`` were measured, where they are given; BenchmarkError where the search knows of
     others.
@@ -213,7 +221,7 @@ def measured(
         data = replace(data, endpoint=endpoint)
     if endpoint.kind == "serverless":
         return "a serverless endpoint has no instances to count: it scales by concurrency, which its configuration sets"
-    found = _rates(data)
+    found = _of_conversations(data) if for_users else _rates(data)
     if isinstance(found, str):
         return found
     count = instances or endpoint.instances or 1
@@ -236,9 +244,42 @@ def _require_no_conflict(endpoint: Endpoint, folder: str, instances: int | None,
     )
 
 
-def _rates(data: CapacityResult) -> tuple[float, float, float | None] | str:
+_Rates = tuple[float, float, float | None]
+
+
+def _of_conversations(data: CapacityResult) -> _Rates | str:
+    """Open conversations, or those that begin a second."""
+    at = data.sessions
+    if at is None:
+        return (
+            "the search sent single requests, and a plan for users needs conversations: search with --in users and "
+            "--turns or --conversations"
+        )
+    if at.length_s is None or not at.length_s > 0:
+        return "no wave measured how long a conversation takes at the interval's lower end: search longer with --time"
+    return _found(data)
+
+
+def _rates(data: CapacityResult) -> _Rates | str:
+    """Requests/s."""
     if data.sessions is not None:
-        return "the search was for sessions, and a plan sizes for single requests/s: search with --in rps"
+        return (
+            "the search was for sessions, and --target-rps is in requests/s: plan for --users N, or search with --in "
+            "rps"
+        )
+    found = _found(data)
+    if isinstance(found, str) or data.in_ != "users":
+        return found
+    law = data.users and data.users.law
+    if not law or not law.users:
+        return "the search was in users, and no wave measured how many requests/s they send: search with --in rps"
+    low, rate, high = found
+    factor = law.x / law.users
+    return low * factor, rate * factor, None if high is None else high * factor
+
+
+def _found(data: CapacityResult) -> _Rates | str:
+    """The rates in the search's unit: the interval's lower end, the answer, and the upper end."""
     interval, high = data.interval, None
     if data.rate is not None and interval:
         low, rate, high = interval.low, data.rate, interval.high
@@ -248,16 +289,10 @@ def _rates(data: CapacityResult) -> tuple[float, float, float | None] | str:
             return _never_judged(data, rate)
     else:
         return f"the search found no capacity: {answer(data)}"
-    if data.in_ == "users":
-        law = data.users and data.users.law
-        if not law or not law.users:
-            return "the search was in users, and no wave measured how many requests/s they send: search with --in rps"
-        factor = law.x / law.users
-        low, rate, high = low * factor, rate * factor, None if high is None else high * factor
     if not low > 0:
         return (
-            f"the interval of {rate_text(rate, interval)} starts at 0: no rate is certain to meet the limits; search "
-            "longer with --time"
+            f"the interval of {rate_text(rate, interval, unit_of(data))} starts at 0: no rate is certain to meet the "
+            "limits; search longer with --time"
         )
     return low, rate, high
 

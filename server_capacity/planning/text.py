@@ -15,6 +15,7 @@ from inference_benchmarker.words.wording import INDENT, aligned, duration_text, 
 from server_capacity.planning.measured import COMPONENT
 from server_capacity.planning.remarks import instances_text
 from server_capacity.planning.totals import bounds_text, headline, limit_alone, load_text
+from server_capacity.planning.users.text import options_rows, sentences
 from server_capacity.results.text.headline import between, rate_text
 from server_capacity.results.types.bounds import Interval
 from server_capacity.results.types.price import NO_PRICE
@@ -23,8 +24,9 @@ from server_capacity.search.limit_bracket import KEEPS_UP
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from server_capacity.results.types.bounds import Cost
+    from server_capacity.results.types.bounds import Cost, Endpoint
     from server_capacity.results.types.plan import EndpointPlan, PlanResult, Run, Simulation
+    from server_capacity.results.types.users_plan import UsersPlan
 
 WIDTH = 100
 _LEAST_COLUMNS = 6  # of a table: the hour's price is the sixth
@@ -41,6 +43,7 @@ def to_text(data: PlanResult, folder: str = "", width: int = WIDTH) -> str:
     sections = [
         answer,
         list(_mix(data)) if several else [],
+        [] if data.users is None else list(_users(data.users, width)),
         *(list(_endpoint(each, width, several=several)) for each in data.endpoints),
         list(_afterwards(data, width)),
         [*answer, *([f"Folder: {folder}"] if folder else [])],
@@ -70,6 +73,13 @@ def _endpoint(plan: EndpointPlan, width: int, *, several: bool) -> Iterator[str]
     for sentence in (_measured(plan), *_requests(plan), *plan.remarks, *_money(plan.cost)):
         yield from _folded(sentence, width)
     yield from _simulated(plan.simulation, width)
+
+
+def _users(plan: UsersPlan, width: int) -> Iterator[str]:
+    yield from aligned(list(options_rows(plan)), width)
+    yield ""
+    for sentence in sentences(plan):
+        yield from _folded(sentence, width)
 
 
 def _fitting(rows: Sequence[Sequence[str]], width: int) -> list[str]:
@@ -191,6 +201,8 @@ def _afterwards(data: PlanResult, width: int) -> Iterator[str]:
     """Refusals, the quota, prices that are missing, and the files."""
     for sentence in data.refused:
         yield from _folded(f"✗ {sentence}", width)
+    if data.users is not None and data.cost is None:
+        yield from _folded(_of_others(data.priced, [data.users.endpoint]) or NO_PRICE, width)
     if data.endpoints and data.cost is None:
         yield from _folded(_no_cost(data), width)
     for row in data.quota or []:
@@ -213,15 +225,15 @@ def _no_cost(data: PlanResult) -> str:
         return f"There is no total cost: prices are in {' and '.join(currencies)}."
     if all((each.endpoint and each.endpoint.kind) == COMPONENT for each in priceless):
         return "No cost of copies of an inference component: you pay for the instances below them."
-    return _of_others(data.priced, priceless) or NO_PRICE
+    return _of_others(data.priced, [each.endpoint for each in priceless]) or NO_PRICE
 
 
-def _of_others(priced: Sequence[str], priceless: Sequence[EndpointPlan]) -> str:
+def _of_others(priced: Sequence[str], priceless: Sequence[Endpoint | None]) -> str:
     """The reason why the prices that were given are of none of the endpoints; empty where none was given."""
     if not priced:
         return ""
     given = f"There is no cost: --price is for {' and '.join(priced)}, and"
-    kinds = list(dict.fromkeys((each.endpoint and each.endpoint.instance_type) or "" for each in priceless))
+    kinds = list(dict.fromkeys((each and each.instance_type) or "" for each in priceless))
     if not all(kinds):
         return f"{given} the search does not know the instance type: give --instance-type {priced[0]}."
     return f"{given} the instances are {' and '.join(kinds)}."

@@ -9,6 +9,7 @@ from inference_benchmarker.exit_codes import OK, worst_exit_code
 from inference_benchmarker.version import SCHEMA_VERSION
 from inference_benchmarker.words.wording import metric_text, money_text
 from server_capacity.planning.remarks import instances_text, missed_text
+from server_capacity.planning.users.text import users_headline
 from server_capacity.results.types.axes import label_of
 from server_capacity.results.types.bounds import Cost
 from server_capacity.results.types.plan import PlanResult
@@ -72,6 +73,8 @@ def total_cost(costs: Sequence[Cost | None]) -> Cost | None:
 def headline(data: PlanResult) -> str:
     """The first line: ``8 instances of ml.m5.xlarge can serve 1,000/s (6 without headroom) for ...``."""
     endpoints, refused = data.endpoints, data.refused
+    if data.users is not None:
+        return users_headline(data.users)
     if not endpoints:
         return f"No plan: {refused[0]}"
     answer = _of_one(endpoints[0]) if len(endpoints) == 1 else _of_several(endpoints)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from inference_benchmarker.exit_codes import MISSED, OK, worst_exit_code
 from server_capacity.results.agreement import HOURS_A_MONTH, SAME, between, like, needed
+from server_capacity.results.users_plan_checks import users_problems
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -15,6 +16,9 @@ if TYPE_CHECKING:
 
 def plan_problems(found: PlanResult) -> Iterator[str]:
     """Every contradiction of the plan in itself, as a sentence."""
+    if found.users is not None:
+        yield from users_problems(found, found.users)
+        return
     if not found.endpoints and not found.refused:
         yield "it neither plans nor refuses an endpoint"
     for plan in found.endpoints:

@@ -20,6 +20,10 @@ Plans what to deploy for a load: the number of instances, their minimum and maxi
   benchmark plan .tmp/<timestamp>_capacity --target-rps 1000
   benchmark plan DIR --target-rps 1000 --growth 20%/min \\
       --seconds-to-create 240 --price ml.m5.xlarge=0.23
+
+and the replicas for users, from a search in users or sessions:
+
+  benchmark plan DIR --users 10000 --conversations-per-day 3 --peak-factor 3
 """
 _EPILOG = """\
 The plan is based on the lower end of the capacity's interval.
@@ -41,7 +45,7 @@ def run(arguments: list[str]) -> int:
     from server_capacity.planning.making import make_plan
     from server_capacity.planning.text import WIDTH, to_text
 
-    made = make_plan(questions, prices_of(given), compare=given["compare_policies"])
+    made = make_plan(questions, prices_of(given), say, compare=given["compare_policies"])
     folder: Path = make_stamped_folder(output_dir, KIND)
     found = save(folder, made.found, made.files)
     if given["json"]:

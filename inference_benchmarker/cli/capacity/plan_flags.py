@@ -17,25 +17,20 @@ from inference_benchmarker.cli.core.flags import (
     table_for,
 )
 from inference_benchmarker.cli.wave.wave_flags import REPLAY_FLAGS, WAVE_FLAGS
+from inference_benchmarker.embedded.llm.rules import BASE, PROFILES
 from inference_benchmarker.errors import BenchmarkError, refuse
 from inference_benchmarker.plan.load import OpenLoop
 from inference_benchmarker.plan.plan import WavePlan
 from inference_benchmarker.plan.replay import Replay
-from inference_benchmarker.words.redact import hidden, quoted
+from inference_benchmarker.words.redact import hidden
 from server_capacity.planning.mix import read_mix
-from server_capacity.planning.request import LEAST_OUTSTANDING, RANDOM, PlanRequest, parse_growth
+from server_capacity.planning.request import LEAST_OUTSTANDING, PREFIX_AWARE, RANDOM, PlanRequest, parse_growth
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
 _OF_A_WAVE = {flag.name: flag for flags in WAVE_FLAGS.values() for flag in flags}
 _OF_A_REPLAY = ("window", "replay_column")
-
-
-def _routing(flag: str, text: str) -> str:
-    if text not in (RANDOM, LEAST_OUTSTANDING):
-        raise BenchmarkError(f"{flag} must be {RANDOM} or {LEAST_OUTSTANDING}, not {quoted(text)}.")
-    return text
 
 
 def _counts(flag: str, text: str) -> tuple[int, ...]:
@@ -77,6 +72,27 @@ PLAN_FLAGS: Table = table_for(
             ),
             Flag("--mix", "FILE", "several endpoints, each with its own target rate, as JSON or TOML", parse_path),
         ],
+        "users": [
+            Flag(
+                "--users",
+                "N",
+                "plan for so many users who have conversations, from a search with --in users or --in sessions",
+                parse_int,
+            ),
+            Flag("--conversations-per-day", "N", "conversations that each of them begins in a day", parse_number),
+            Flag(
+                "--peak-factor",
+                "F",
+                "conversations that begin in the busiest hour, divided by those of an average hour (1 to 24)",
+                parse_number,
+            ),
+            Flag(
+                "--kv-tokens",
+                "N",
+                f"tokens of KV cache of a replica, for the simulation (default: {PROFILES[BASE].kv_tokens:,})",
+                parse_int,
+            ),
+        ],
         "headroom": [
             Flag(
                 "--utilisation",
@@ -110,8 +126,8 @@ PLAN_FLAGS: Table = table_for(
             Flag(
                 "--routing",
                 "KIND",
-                f"how requests are routed to instances, {RANDOM} or {LEAST_OUTSTANDING} (default: as measured)",
-                _routing,
+                f"how requests are routed to instances, {RANDOM} or {LEAST_OUTSTANDING} (default: as measured); with "
+                f"--users {RANDOM} (the default) or {PREFIX_AWARE}, which continues conversations where they began",
             ),
             Flag("--tier", "NAME", "the tier to plan for, if the folder is that of `benchmark capacity --tier`"),
             Flag("--endpoint-name", "NAME", "name of the deployed endpoint in the scaling policies"),
@@ -158,6 +174,8 @@ def _varies(asked: PlanRequest) -> bool:
 def _questions(asked: PlanRequest, mix: Path | None, problems: list[str]) -> list[PlanRequest]:
     if mix is None:
         return [asked]
+    if asked.users is not None:
+        problems.append("--users is for one search, and --mix for several: give the folder of one.")
     if asked.capacities:
         problems.append(f"Give either folders or --mix, not both: {asked.capacities[0]} can be an entry of {mix}.")
     try:

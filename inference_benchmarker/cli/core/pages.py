@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from server_capacity.results.types.plan import PlanResult
     from server_capacity.results.types.ranking import RankingResult
     from server_capacity.results.types.tiers import TiersResult
+    from server_capacity.results.types.users_plan import UsersPlan
     from visualization.figures.figures import Figures
     from visualization.pareto.result import Pareto
 
@@ -58,7 +59,19 @@ def draw_plan(found: PlanResult, folder: Path, tell: Tell) -> Path | None:
     """Those of a plan, and the path of the page."""
     from visualization.pages.plan import plan_figures
 
-    return _draw(lambda: plan_figures(found), folder, "fleet_plan", tell)
+    return _draw(
+        lambda: plan_figures(found) if found.users is None else _of_users(found, found.users),
+        folder,
+        "fleet_plan",
+        tell,
+    )
+
+
+def _of_users(found: PlanResult, plan: UsersPlan) -> Figures:
+    from server_capacity.planning.users.text import options_rows, sentences
+    from visualization.pages.users_plan import users_figures
+
+    return users_figures(plan, found.headline, list(options_rows(plan)), list(sentences(plan)))
 
 
 def draw_pareto(found: Pareto, folder: Path, tell: Tell) -> Path | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from inference_benchmarker.embedded.llm.rules import PROFILES
+from inference_benchmarker.embedded.llm.rules import BASE, PROFILES
 from inference_benchmarker.errors import BenchmarkError
 
 if TYPE_CHECKING:
@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from inference_benchmarker.embedded.llm.fit import Constant, Fit
     from inference_benchmarker.wave.wave import Wave
 
-BASE = "8b-h100"
-"""The profile whose cache and bounds a fitted engine has, where no flags give it others."""
 _FLAGS = {"prefill_ms": "ABC", "step_ms": "ABCD"}
 
 

@@ -8,7 +8,7 @@ are counted anew with the result, and so on. Requests that wait for a step under
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
@@ -36,6 +36,10 @@ LEAST_MS = 0.02
 """The standard deviation of a time that a client measures, at least."""
 ODD = 6.0
 """Times of the standard deviation: what is further off was held up on its way, and is left out."""
+OF_MEDIAN = 1.4826
+"""The standard deviation over the median deviation, of normal ones."""
+MOST_HELD_UP = 0.1
+"""Of the prompts: more of them are no chance."""
 MOST_OF_PACES, MOST_OF_TTFTS = 0.04, 0.11
 """The mean deviation from the fit, over the mean, of decodes and of TTFTs of those that found the engine idle.
 
@@ -91,6 +95,10 @@ class _Rows:
     times: Floats
     at: Floats
     of_decodes: Mask
+
+    def take(self, which: Mask) -> Self:
+        """Some of them."""
+        return type(self)(self.columns[which], self.times[which], self.at[which], self.of_decodes[which])
 
 
 def fit(streams: Streams) -> Fit:
@@ -182,8 +190,19 @@ def _without_odd(rows: _Rows) -> _Rows:
     """The rows without those that were held up."""
     used = np.ones(len(NAMES), bool)
     residuals = rows.times - rows.columns @ _solved(rows, used)[0]
-    kept = np.abs(residuals) < ODD * _errors(rows, used)
-    return _Rows(rows.columns[kept], rows.times[kept], rows.at[kept], rows.of_decodes[kept])
+    rows = rows.take(np.abs(residuals) < ODD * _errors(rows, used))
+    few = rows
+    for _ in range(ROUNDS):
+        few = few.take(few.of_decodes | _is_usual(np.abs(few.times - few.columns @ _solved(few, used)[0]), few))
+    is_few = np.sum(~few.of_decodes) >= (1 - MOST_HELD_UP) * np.sum(~rows.of_decodes)
+    return few if is_few else rows
+
+
+def _is_usual(deviations: Floats, rows: _Rows) -> Mask:
+    """Those not far off by the median: a few of prompts, which are few, would hide in the deviation that they cause."""
+    usual = OF_MEDIAN * float(np.median(deviations[~rows.of_decodes]))
+    found: Mask = deviations < ODD * max(SAME_STEP_MS, usual)
+    return found
 
 
 def _served(rows: _Rows) -> tuple[Floats, Floats, Floats]:

@@ -86,3 +86,5 @@ _SMALL_CACHE = EngineRules(16_384, _H100.prefill_ms, _H100.step_ms)
 
 PROFILES: Mapping[str, EngineRules] = {"8b-h100": _H100, "8b-h100-llm-d": _LLM_D, "small-cache": _SMALL_CACHE}
 """The engines that ``--llm`` knows by name."""
+BASE = "8b-h100"
+"""The profile whose cache and bounds a fitted engine has, where nobody gives it others."""

@@ -21,6 +21,7 @@ from server_capacity.results.types.bounds import (
     Spread,
     Version,
 )
+from server_capacity.results.types.users_plan import UsersPlan
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,7 +201,7 @@ class EndpointPlan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanResult:
-    """The whole result of a plan."""
+    """The whole result of a plan, for requests/s or, without ``endpoints``, for ``users``."""
 
     schema_version: Version
     created: str | None = None
@@ -212,6 +213,7 @@ class PlanResult:
     limits: list[str] = field(default_factory=list)
     arrivals: str | None = None
     endpoints: list[EndpointPlan]
+    users: UsersPlan | None = field(default=None, metadata=OMITTED)
     quota: list[Quota] | None = None
     cost: Cost | None = None
     priced: list[str] = field(default_factory=list)
