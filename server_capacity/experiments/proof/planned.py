@@ -100,6 +100,11 @@ def read_planned(path: Path) -> Planned:
     if "endpoints" not in read_json(file):
         raise _no_plan(path)
     plan = read(file.parent, file)
+    if plan.users is not None:
+        raise BenchmarkError(
+            f"{file}: plans replicas for users, and --verify sends requests per second.",
+            "Search them with `benchmark capacity --in users` once they run.",
+        )
     if not plan.endpoints:
         raise BenchmarkError(f"{file}: plans no endpoint: {headline(plan)}", "Give another plan.")
     if len(plan.endpoints) > 1:

@@ -248,3 +248,16 @@ def test_the_command_refuses_in_one_sentence(tmp_path: Path, capsys: pytest.Capt
     assert "too few for a fit" in capsys.readouterr().err
     assert cli.main(["endpoint", "--llm", str(tmp_path / "none")]) == 2
     assert "it must be one of 8b-h100" in capsys.readouterr().err
+
+
+def test_a_few_prompts_that_were_held_up_are_left_out() -> None:
+    rules = ENGINES["of the batch"]
+    streams = served(rules, ((0.3, 150), (4.0, 60), (8.0, 30)))
+    idle = np.flatnonzero(streams.found_idle)
+    assert len(idle) > 30
+    first = streams.first.copy()
+    first[idle[[3, 9, 17]]] += (65.0, 40.0, 50.0)
+
+    (_, each, base), _ = fit(replace(streams, first=first)).rules(rules.kv_tokens)
+
+    assert (each.value, base.value) == pytest.approx((0.02, 8.0), rel=0.05)
