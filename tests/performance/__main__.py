@@ -40,6 +40,7 @@ from tests.performance import (
     real_servers,
     recording,
     reporting,
+    routing,
     saturation,
     server_metrics,
     sessions,
@@ -91,6 +92,7 @@ PROGRAMS = {
     "aiperf": aiperf.PROGRAM,
     "soak": soak.PROGRAM,
     "llm_engine": llm_engine.PROGRAM,
+    "routing": routing.PROGRAM,
     "real_servers": real_servers.PROGRAM,
 }
 USUAL = [name for name in PROGRAMS if name not in ("soak", "real_servers")]

@@ -19,6 +19,7 @@ from server_capacity.planning.users.replica import Replica
 from server_capacity.planning.users.workload import Turn, sessions_in
 from server_capacity.search.limits import Limit
 from tests.case import case
+from tests.routed_fleet import Fleet, talk
 from tests.users_plans import SESSIONS, search_of_users
 from tests.waves import observe, open_plan
 
@@ -36,17 +37,6 @@ def limit(text: str = LIMIT) -> Limit:
     return Limit.of(Slo.parse(text), "latency")
 
 
-def talk(draws: random.Random) -> Session:
-    """From 2 to 5 turns, each of which has all before it in its prompt."""
-    turns, context, output = [], 0, 0
-    for place in range(draws.randint(2, 5)):
-        cached = (context + output) // 16 * 16
-        context += output + draws.randint(100, 500)
-        output = draws.randint(20, 60)
-        turns.append(Turn(context, cached, output, draws.expovariate(2) if place else 0.0))
-    return tuple(turns)
-
-
 TALKS = [talk(random.Random(number)) for number in range(200)]
 
 
@@ -62,6 +52,12 @@ def test_a_third_turn_finds_the_first_where_the_second_was_elsewhere() -> None:
     found = Replica(RULES, sessions, [limit()], 0.0, 2).run(4, 800)
     expected = 320 / 2 + 640 / 2 + 320 / 4  # the second and the third turn, and the third of the first alone
     assert found.hit_rate == pytest.approx(expected / 1920, rel=0.05)
+
+
+def test_one_engine_stands_for_each_of_several() -> None:
+    truth = Fleet(RULES, TALKS, 3, 12, 0.025).run(450)
+    found = Replica(RULES, TALKS, [limit()], 0.0, 3).run(12, 450)
+    assert found.hit_rate == pytest.approx(truth.hit_rate, rel=0.07)
 
 
 def test_a_prefix_that_conversations_share_is_on_each_replica() -> None:
