@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import dataclass, field
 from heapq import heappop, heappush
 from itertools import count
 from typing import TYPE_CHECKING, NamedTuple
@@ -39,17 +40,33 @@ def talk(draws: random.Random) -> Session:
     return tuple(turns)
 
 
+@dataclass(eq=False, slots=True)
+class _Talk:
+    """A conversation: its turns to come, the engine that it began on, and the names of its text's blocks."""
+
+    turns: list[Turn]
+    engine: Engine
+    names: list[int] = field(default_factory=list)
+
+
 class Fleet:
-    """So many ``users`` of each of so many ``replicas``; each turn goes to one of them at random."""
+    """So many ``users`` of each of so many ``replicas``; each turn goes to one at random, or each conversation."""
 
     def __init__(
-        self, rules: EngineRules, sessions: Sequence[Session], replicas: int, users: int, bound_s: float
+        self,
+        rules: EngineRules,
+        sessions: Sequence[Session],
+        replicas: int,
+        users: int,
+        bound_s: float,
+        *,
+        aware: bool = False,
     ) -> None:
         self._engines = [Engine(rules) for _ in range(replicas)]
-        self._sessions, self._bound_s, self._block = sessions, bound_s, rules.block_size
+        self._sessions, self._bound_s, self._block, self._aware = sessions, bound_s, rules.block_size, aware
         self._draws, self._names, self._orders = random.Random(5), count(), count()
-        self._events: list[tuple[int, int, list[Turn], list[int]]] = []
-        self._sent: dict[TokenJob, tuple[list[Turn], list[int]]] = {}
+        self._events: list[tuple[int, int, _Talk]] = []
+        self._sent: dict[TokenJob, _Talk] = {}
         self._users, self.ended = replicas * users, 0
         self.jobs: list[TokenJob] = []
 
@@ -69,32 +86,33 @@ class Fleet:
         return Found(cached / tokens, over / len(self.jobs))
 
     def _begin(self, now: int) -> None:
-        heappush(self._events, (now, next(self._orders), list(self._draws.choice(self._sessions)), []))
+        talk = _Talk(list(self._draws.choice(self._sessions)), self._draws.choice(self._engines))
+        heappush(self._events, (now, next(self._orders), talk))
 
     def _step(self) -> None:
         event = self._events[0][0] if self._events else _NEVER
         steps = [(at, place) for place, engine in enumerate(self._engines) if (at := engine.next_ns()) is not None]
         step, place = min(steps, default=(_NEVER, 0))
         if step > event:
-            now, _, turns, names = heappop(self._events)
-            self._send(now, turns, names)
+            now, _, talk = heappop(self._events)
+            self._send(now, talk)
             return
         for job in self._engines[place].take_ready(step):
             self._finish(step, job)
 
-    def _send(self, now: int, turns: list[Turn], names: list[int]) -> None:
-        turn = turns.pop(0)
-        names = names[: turn.cached // self._block]
-        names += [next(self._names) for _ in range((turn.prompt + turn.output) // self._block - len(names))]
-        job = TokenJob(turn.prompt, turn.output, names, turn.output)
-        self._sent[job] = turns, names
-        self._draws.choice(self._engines).offer(now, job)
+    def _send(self, now: int, talk: _Talk) -> None:
+        turn = talk.turns.pop(0)
+        names = talk.names[: turn.cached // self._block]
+        talk.names = names + [next(self._names) for _ in range((turn.prompt + turn.output) // self._block - len(names))]
+        job = TokenJob(turn.prompt, turn.output, talk.names, turn.output)
+        self._sent[job] = talk
+        (talk.engine if self._aware else self._draws.choice(self._engines)).offer(now, job)
 
     def _finish(self, now: int, job: TokenJob) -> None:
-        turns, names = self._sent.pop(job)
+        talk = self._sent.pop(job)
         self.jobs.append(job)
-        if turns:
-            heappush(self._events, (now + round(turns[0].think_s * NS), next(self._orders), turns, names))
+        if talk.turns:
+            heappush(self._events, (now + round(talk.turns[0].think_s * NS), next(self._orders), talk))
             return
         self.ended += 1
         self._begin(now)

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from server_capacity.results.types.bounds import Cost
+    from server_capacity.results.types.users_plan import Routing
 
 ENGINE = FittedEngine(
     prefill_ms=[0.0, 0.015, 16.0],
@@ -72,15 +73,15 @@ def search_of_users(low: float = 40.0, **more: Any) -> Measured:
 def by_hits(most: int = 40, hits: float = 0.6, *, in_users: bool = True) -> Compared:
     """A simulation in which a replica serves ``most`` users, and half of them where nothing is in the cache."""
 
-    def simulate(users: int, replicas: int) -> Routed | None:
-        found = hits / replicas
+    def simulate(users: int, replicas: int, routing: Routing) -> Routed | None:
+        found = hits / (1 if routing == "prefix_aware" else replicas)
         held = most * (0.5 + 0.5 * found / hits)
         return Routed(users, users / 8, found) if users <= held else None
 
-    aware = simulate(most, 1)
-    assert aware is not None
+    alone = simulate(most, 1, "prefix_aware")
+    assert alone is not None
     comparison = RoutingComparison(engine=ENGINE, conversations=100, users=most)
-    return Compared(comparison, Routings(simulate, aware, in_users))
+    return Compared(comparison, Routings(simulate, alone, in_users))
 
 
 def asked_for(**more: Any) -> PlanRequest:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from server_capacity.results.agreement import HOURS_A_MONTH, SAME, between, like, needed
-from server_capacity.results.types.users_plan import PREFIX_AWARE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -76,13 +75,11 @@ def _of_cost(option: ReplicaOption) -> Iterator[str]:
 
 
 def _of_routing(plan: UsersPlan) -> Iterator[str]:
-    """Prefix-aware routing is what was measured, and random routing finds no more in the cache than that."""
+    """Behind a router no replica serves more than was measured."""
     if (plan.comparison.engine is None) == (plan.comparison.reason is None):
         yield "it was simulated on an engine and not simulated, or neither"
     low = plan.measured.low
     for option in plan.options:
-        if option.routing == PREFIX_AWARE and not like(option.per_replica, low):
-            yield f"a replica serves {option.per_replica:g}, but its search found {low:g}"
         if option.per_replica > low * (1 + SAME):
             yield f"with {option.routing} routing a replica serves {option.per_replica:g}, above the measured {low:g}"
         if option.replicas == 1 and not like(option.per_replica, low):

@@ -9,10 +9,10 @@ from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.plan.slo import Slo
 from inference_benchmarker.words.wording import percent_text
 from server_capacity.planning.users.fitted import fitted
-from server_capacity.planning.users.replica import TIMES, Replica
+from server_capacity.planning.users.replica import TIMES, Replicas
 from server_capacity.planning.users.routing import Routed, Routings, most_users
 from server_capacity.planning.users.workload import sessions_in
-from server_capacity.results.types.users_plan import RoutingComparison
+from server_capacity.results.types.users_plan import PREFIX_AWARE, RoutingComparison
 from server_capacity.search.limits import Limit
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from server_capacity.planning.measured import Measured
     from server_capacity.planning.users.fitted import Fitted
     from server_capacity.planning.users.workload import Session
-    from server_capacity.results.types.users_plan import FittedEngine
+    from server_capacity.results.types.users_plan import FittedEngine, Routing
 
 MEASURED = 600
 """Conversations of a simulation: with 2,000 turns the share over a p95 is known to within half a percent."""
@@ -112,23 +112,25 @@ def _simulated(
     if longest > engine.rules.longest:
         return _not_compared(f"a turn of {longest:,} tokens has no room in a KV cache of {engine.rules.kv_tokens:,}")
 
-    def simulate(users: int, replicas: int) -> Routed | None:
-        served = Replica(engine.rules, sessions, limits, engine.way_s, replicas).run(users, MEASURED)
+    def simulate(users: int, replicas: int, routing: Routing) -> Routed | None:
+        aware = routing == PREFIX_AWARE
+        fleet = Replicas(engine.rules, sessions, limits, way_s=engine.way_s, replicas=replicas, aware=aware)
+        served = fleet.run(users, MEASURED)
         met = served.meets(limits)
         return Routed(users, served.sessions_per_s, served.hit_rate) if met else None
 
     in_users, open_at_low = search.data.in_ == "users", _open_at_low(search)
-    aware = most_users(lambda users: simulate(users, 1), round(open_at_low))
-    if aware is None:
+    alone = most_users(lambda users: simulate(users, 1, PREFIX_AWARE), round(open_at_low))
+    if alone is None:
         return _not_compared("the engine fitted to its waves meets the limits with any number of users, or with none")
-    size = aware.users if in_users else aware.sessions_per_s
+    size = alone.users if in_users else alone.sessions_per_s
     most = search.low if search.high is None else search.high
     if not search.low / AGREE <= size <= most * AGREE and not (search.high is None and size > most):
-        found = f"{aware.users:,} users" if in_users else f"{size:.3g} conversations/s"
+        found = f"{alone.users:,} users" if in_users else f"{size:.3g} conversations/s"
         return _not_compared(f"the engine fitted to its waves serves {found}, which disagrees with the search")
-    comparison = RoutingComparison(engine=engine.engine, conversations=len(sessions), users=aware.users)
+    comparison = RoutingComparison(engine=engine.engine, conversations=len(sessions), users=alone.users)
     remarks = tuple(_beyond(engine.engine, sessions, is_given=is_given))
-    return Compared(comparison, Routings(simulate, aware, in_users), remarks=remarks)
+    return Compared(comparison, Routings(simulate, alone, in_users), remarks=remarks)
 
 
 def _open_at_low(search: Measured) -> float:

@@ -79,7 +79,8 @@ def _both(aware: ReplicaOption, spread: ReplicaOption, plan: UsersPlan) -> str:
     return (
         f"Prefix-aware routing finds {shares[0]} of the input tokens in the cache, random routing over "
         f"{replicas_text(spread.replicas)} {shares[1]}: each replica is certain to serve {values[0]} or {values[1]} "
-        f"{unit}, by a simulation of both (the search measured the first)."
+        f"{unit}, and one alone {metric_text(plan.measured.low)}. Both are simulated, with the uneven load that chance "
+        "causes."
     )
 
 
@@ -115,8 +116,7 @@ def _chance(plan: UsersPlan) -> Iterator[str]:
     """The open conversations of a replica vary by chance, where the search held their number."""
     held = plan.chosen.per_replica * (1.0 if plan.unit == "users" else plan.demand.length_s)
     mean = plan.demand.peak_open / plan.chosen.replicas
-    enough = "no more than it is" if plan.open_at_most <= held else "more than it is"
     yield (
         f"Users come at random: a replica has {metric_text(mean)} open conversations on average in the busiest hour, "
-        f"and up to {plan.open_at_most:,} in 95% of the time, {enough} certain to serve ({metric_text(held)})."
+        f"and up to {plan.open_at_most:,} in 95% of the time; it is certain to serve {metric_text(held)}."
     )

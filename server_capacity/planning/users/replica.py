@@ -1,8 +1,8 @@
-"""One replica of many, on the embedded LLM engine in virtual time, as a router fills it. Pure.
+"""Replicas on the embedded LLM engine in virtual time, as a router fills them. Pure.
 
 With random routing over R replicas a later turn finds its conversation's blocks where an earlier turn was sent to the
-same one. All replicas are alike, so one engine stands for any of them: each turn draws one of R labels, and the names
-of its conversation's blocks have it. Blocks that conversations share have none: each replica has them.
+same one. A few engines stand for any number of replicas: beside its engine each turn draws a label, and the names of
+its conversation's blocks have it. Blocks that conversations share have none: each replica has them.
 """
 
 from __future__ import annotations
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 TIMES = ("response_time", "latency", "ttft", "tpot", "session")
 """Those that a limit which is simulated may be on."""
+MOST_ENGINES = 8
+"""More replicas are not loaded more unevenly by chance."""
 _SEED = 17
 _NEVER = 1 << 62
 
@@ -67,26 +69,37 @@ class Outcome:
 
 @dataclass(eq=False, slots=True)
 class _Open:
-    """A conversation: its turns, the names of its text's blocks, its next turn, and when that is due."""
+    """A conversation: its turns, the engine that it began on, its next turn, when that is due, and its blocks."""
 
     turns: Session
+    engine: Engine
     due_ns: int
     begun_ns: int
     place: int = 0
     blocks: list[int] = field(default_factory=list)
 
 
-class Replica:
-    """So many ``users`` on one of so many ``replicas``: where a conversation ends, its user begins another one.
+class Replicas:
+    """So many ``users`` on each of so many ``replicas``: where a conversation ends, its user begins another one.
 
-    ``way_s``: the time that a client sees beyond the engine's in each turn.
+    ``aware``: the router continues a conversation where it began; else each turn goes to any replica. ``way_s``: the
+    time that a client sees beyond the engine's in each turn.
     """
 
     def __init__(
-        self, rules: EngineRules, sessions: Sequence[Session], limits: Sequence[Limit], way_s: float, replicas: int
+        self,
+        rules: EngineRules,
+        sessions: Sequence[Session],
+        limits: Sequence[Limit],
+        *,
+        way_s: float = 0.0,
+        replicas: int = 1,
+        aware: bool = False,
     ) -> None:
-        self._engine, self._sessions, self._limits = Engine(rules), sessions, limits
-        self._way_s, self._labels = way_s, replicas
+        self._engines = [Engine(rules) for _ in range(min(replicas, MOST_ENGINES))]
+        self._sessions, self._limits, self._block = sessions, limits, rules.block_size
+        self._way_s, self._aware = way_s, aware
+        self._labels = 1 if aware else -(-replicas // len(self._engines))
         self._draws, self._routes = random.Random(_SEED), random.Random(_SEED + 1)
         self._events: list[tuple[int, int, _Open | None]] = []
         self._orders, self._names = count(), count(1)
@@ -97,6 +110,7 @@ class Replica:
 
     def run(self, users: int, measured: int) -> Outcome:
         """So many conversations. Half as many before them do not count, nor does the time of the first two of each."""
+        users *= len(self._engines)
         spread_s = sum(turn.think_s for session in self._sessions for turn in session) / len(self._sessions) + 1.0
         for place in range(users):
             heappush(self._events, (round(place * spread_s / users * NS), next(self._orders), None))
@@ -111,9 +125,11 @@ class Replica:
 
     def _step(self) -> int:
         """The next event; its instant."""
-        event, step = self._events[0][0] if self._events else _NEVER, self._engine.next_ns()
-        if step is not None and step <= event:
-            for job in self._engine.take_ready(step):
+        event = self._events[0][0] if self._events else _NEVER
+        steps = [(at, place) for place, engine in enumerate(self._engines) if (at := engine.next_ns()) is not None]
+        step, place = min(steps, default=(_NEVER, 0))
+        if step <= event:
+            for job in self._engines[place].take_ready(step):
                 self._finish(job)
             return step
         at, _, session = heappop(self._events)
@@ -121,18 +137,19 @@ class Replica:
         return at
 
     def _begin(self, now: int) -> _Open:
-        return _Open(self._draws.choice(self._sessions), now, now)
+        return _Open(self._draws.choice(self._sessions), self._routes.choice(self._engines), now, now)
 
     def _send(self, now: int, session: _Open) -> None:
         turn = session.turns[session.place]
         job = TokenJob(turn.prompt, turn.output, self._chain(session, turn), turn.output)
         self._sent[job] = session
         session.due_ns = now
-        self._engine.offer(now, job)
+        engine = session.engine if self._aware else self._routes.choice(self._engines)
+        engine.offer(now, job)
 
     def _chain(self, session: _Open, turn: Turn) -> list[int]:
         """The names of the blocks of a turn's text; those of the conversation have the replica that it is sent to."""
-        size, label = self._engine.rules.block_size, self._routes.randrange(self._labels)
+        size, label = self._block, self._routes.randrange(self._labels)
         if not session.place:
             session.blocks = [-1 - block for block in range(turn.cached // size)]
         kept = session.blocks[: turn.cached // size]

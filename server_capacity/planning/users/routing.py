@@ -1,7 +1,8 @@
 """The load that a replica serves behind a router that keeps conversations together, and behind one that does not. Pure.
 
 With random routing over R replicas a later turn finds its conversation with probability 1/R at the replica of the turn
-before it. Few values of R are simulated, and what lies between them is interpolated in 1/R.
+before it. Behind either router chance loads replicas unevenly. Few values of R are simulated, and what lies between
+them is interpolated in 1/R.
 """
 
 from __future__ import annotations
@@ -9,8 +10,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
+from server_capacity.planning.users.replica import MOST_ENGINES
+from server_capacity.results.types.users_plan import PREFIX_AWARE
+
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from server_capacity.results.types.users_plan import Routing
 
 
 GRID = (1, 2, 4, 8, 16, 64)
@@ -31,7 +37,7 @@ class Routed(NamedTuple):
 
 
 class Held(NamedTuple):
-    """The part of its load with prefix-aware routing that a replica still serves, from 0 to 1, and its hit rate."""
+    """The part of the load of a single replica that each of several serves, from 0 to 1, and its hit rate."""
 
     share: float
     hit_rate: float
@@ -39,39 +45,44 @@ class Held(NamedTuple):
 
 @dataclass(slots=True)
 class Routings:
-    """Both routings; ``simulate`` tells what so many users get on one of so many replicas, None where it fails them.
+    """Both routings; ``simulate`` tells what so many users get on each of so many replicas, None where it fails them.
 
-    ``in_users``: shares are those of users at a time, else of conversations a second.
+    ``alone``: a single replica. ``in_users``: shares are those of users at a time, else of conversations a second.
     """
 
-    simulate: Callable[[int, int], Routed | None]
-    aware: Routed
+    simulate: Callable[[int, int, Routing], Routed | None]
+    alone: Routed
     in_users: bool
-    _known: dict[int, Held] = field(default_factory=dict)
+    _known: dict[tuple[Routing, int], Held] = field(default_factory=dict)
 
-    def random(self, replicas: int) -> Held:
-        """Random routing over so many; over more of them no replica serves more."""
-        if replicas == 1:
-            return Held(1.0, self.aware.hit_rate)
+    def held(self, routing: Routing, replicas: int) -> Held:
+        """Each of so many replicas; of more of them none serves more, nor with random routing more than else."""
+        if routing == PREFIX_AWARE:
+            return self._between(routing, min(replicas, MOST_ENGINES))
+        aware, spread = self.held(PREFIX_AWARE, replicas), self._between(routing, replicas)
+        return Held(*map(min, aware, spread))
+
+    def _between(self, routing: Routing, replicas: int) -> Held:
         below = max(each for each in GRID if each <= replicas)
         above = min((each for each in GRID if each >= replicas), default=NOWHERE)
-        few, many = self._at(below), self._at(above)
+        few, many = self._at(routing, below), self._at(routing, above)
         if below == above:
             return few
         part = (1 / below - 1 / replicas) / (1 / below - 1 / above)
         return Held(*(one + part * (other - one) for one, other in zip(few, many, strict=True)))
 
-    def _at(self, replicas: int) -> Held:
+    def _at(self, routing: Routing, replicas: int) -> Held:
         if replicas == 1:
-            return Held(1.0, self.aware.hit_rate)
-        if replicas not in self._known:
-            fewer = max([each for each in self._known if each < replicas], default=None)
-            before = Held(1.0, self.aware.hit_rate) if fewer is None else self._known[fewer]
-            found = most_users(lambda users: self.simulate(users, replicas), self.aware.users)
-            share = self._size(found) / self._size(self.aware) if found else 0.0
+            return Held(1.0, self.alone.hit_rate)
+        if (routing, replicas) not in self._known:
+            fewer = [count for of, count in self._known if of == routing and count < replicas]
+            before = self._at(routing, max(fewer, default=1))
+            guess = max(1, round(before.share * self.alone.users))
+            found = most_users(lambda users: self.simulate(users, replicas, routing), guess)
+            share = self._size(found) / self._size(self.alone) if found else 0.0
             hit_rate = found.hit_rate if found else 0.0
-            self._known[replicas] = Held(min(before.share, share), min(before.hit_rate, hit_rate))
-        return self._known[replicas]
+            self._known[routing, replicas] = Held(min(before.share, share), min(before.hit_rate, hit_rate))
+        return self._known[routing, replicas]
 
     def _size(self, found: Routed) -> float:
         return float(found.users) if self.in_users else found.sessions_per_s

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -56,8 +57,7 @@ def target_of(demand: UsersDemand, unit: str) -> float:
 def holdings(compared: Compared, hit_rate: float | None) -> dict[Routing, Holding]:
     """The part of a replica's capacity that is left, by the routing and the number of replicas; only what is known."""
     if compared.routings is not None:
-        aware = Held(1.0, compared.routings.aware.hit_rate)
-        return {PREFIX_AWARE: lambda _: aware, RANDOM: compared.routings.random}
+        return {routing: partial(compared.routings.held, routing) for routing in (PREFIX_AWARE, RANDOM)}
     measured = Held(1.0, hit_rate or 0.0)
     return {PREFIX_AWARE: lambda _: measured, **({RANDOM: lambda _: measured} if compared.equal else {})}
 
