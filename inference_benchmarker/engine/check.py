@@ -1,4 +1,7 @@
-"""Sends one request as a wave's worker would, in a process of its own, and gives back what was understood of it."""
+"""Sends one request as a wave's worker would, in a process of its own, and gives back what was understood of it.
+
+The canaries of a search are asked in such a process, too.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,7 @@ import sys
 import time
 from contextlib import suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from inference_benchmarker.engine.processes.child_logs import child_log
 from inference_benchmarker.engine.processes.children import (
@@ -57,20 +60,51 @@ def send_one(plan: WavePlan, printed: Callable[[str], None]) -> Check | Ended:
     BenchmarkError for a file that cannot be used or is not loaded in time; an interrupt ends the process.
     """
     assert plan.factories_file is not None
+    result = _result_of(plan, printed, canaries=False)
+    if isinstance(result, str):
+        return Ended(shown_path(plan.factories_file), result)
+    return _understood(plan.factories_file, result)
+
+
+class AskedCanaries(NamedTuple):
+    """The ``text`` and ``characters`` of each answer, as capacity.json has them; ``failed``: words on a failed one."""
+
+    answers: list[dict[str, Any]]
+    failed: str
+
+
+def ask_canaries(plan: WavePlan, printed: Callable[[str], None]) -> AskedCanaries:
+    """Ask each canary of a plan's file twice, one at a time; ``printed``: see ``send_one``.
+
+    Raises BenchmarkError for canaries that cannot be made.
+    """
+    result = _result_of(plan, printed, canaries=True)
+    if isinstance(result, str):
+        raise BenchmarkError(f"The canaries were not asked: {result}.")
+    if (error := result.get("error")) is not None:
+        raise BenchmarkError(error["message"], error["hint"])
+    return AskedCanaries(result["canaries"], result["failed"])
+
+
+def _result_of(plan: WavePlan, printed: Callable[[str], None], *, canaries: bool) -> dict[str, Any] | str:
+    """The object that the process leaves, or the words on how it ended without one."""
+    assert plan.factories_file is not None
     note_asked_for(plan.factories_file, plan.factory_settings.values())
     note_addresses(plan.endpoint_name, *plan.factory_settings.values())
     mark = new_mark()
     with scratch_folder("benchmark_check_", if_killed=line_to_end_leftovers(mark)) as folder, adopting_orphans():
         try:
-            code = _run(folder, mark, replace(plan, factories_file=resolved(plan.factories_file)), printed)
+            plan = replace(plan, factories_file=resolved(plan.factories_file))
+            code = _run(folder, mark, plan, printed, canaries=canaries)
         finally:
             _hand_on(folder / "output", printed)
         if not _result(folder).is_file():
-            return Ended(shown_path(plan.factories_file), _how(code))
-        return _understood(plan.factories_file, json.loads(_result(folder).read_text()))
+            return _how(code)
+        found: dict[str, Any] = json.loads(_result(folder).read_text())
+        return found
 
 
-def _run(folder: Path, mark: str, plan: WavePlan, printed: Callable[[str], None]) -> int:
+def _run(folder: Path, mark: str, plan: WavePlan, printed: Callable[[str], None], *, canaries: bool) -> int:
     """Run the process to its end; in a session of its own, so that Ctrl-C reaches this process alone."""
     orphans = Orphans(mark)
     with child_log(folder / "output") as output:
@@ -83,7 +117,7 @@ def _run(folder: Path, mark: str, plan: WavePlan, printed: Callable[[str], None]
             start_new_session=True,
         )
         try:
-            write_line(process, json.dumps({"plan": plan.to_json(), "parent": os.getpid()}))
+            write_line(process, json.dumps({"plan": plan.to_json(), "parent": os.getpid(), "canaries": canaries}))
             _wait(process, folder, plan, printed)
             with suppress(subprocess.TimeoutExpired):  # a thread of the user's may never end
                 process.wait(REAP_S)

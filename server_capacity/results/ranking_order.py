@@ -1,8 +1,9 @@
 """The order of variants, by what it costs to serve the target, and the ties where intervals do not decide. Pure.
 
 Each variant has a score, the less the better: the cost of an hour of the instances for the target; without prices their
-number; without a target the cost of a million requests, or the rate that an instance holds. The score by the interval's
-lower end decides the order. Two variants tie where their scores, from one end of the interval to the other, overlap.
+number; without a target the cost of a million output tokens, else of requests, or the rate that an instance holds. The
+score by the interval's lower end decides the order. Two variants tie where their scores, from one end of the interval
+to the other, overlap. A variant whose answers are not those of the others has no place in it.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from inference_benchmarker.exit_codes import INTERRUPTED, INVALID, MISSED, OK, worst_exit_code
 from inference_benchmarker.version import SCHEMA_VERSION
+from server_capacity.results.equal_answers import remarks_on_answers
 from server_capacity.results.ranking_row import Aim, high_of, instances_for, is_ranked, low_of
 from server_capacity.results.ranking_traffics import traffics
 from server_capacity.results.text.ranking_headline import headline
@@ -134,7 +136,10 @@ def ranked_by(rows: Sequence[RankedRow], aim: Aim) -> By:
     priced = len(currencies) == 1 and None not in currencies
     if aim.target_rps is not None:
         return "cost_hour" if priced else "instances_for_target"
-    return "cost_per_million" if priced else "rate"
+    if not priced:
+        return "rate"
+    generate = all(row.tokens_each is not None and row.tokens_each.output for row in answered)
+    return "cost_per_million_output" if generate else "cost_per_million"
 
 
 def _scores(row: RankedRow, by: By, aim: Aim) -> Scores:
@@ -148,8 +153,10 @@ def score(row: RankedRow, per_instance: float, by: By, aim: Aim) -> float:
     if by == "rate":
         return -per_instance
     hour = row.price.per_hour if row.price else 1.0
-    if by == "cost_per_million":
-        million = per_million(hour, per_instance * aim.utilisation)
+    if by in ("cost_per_million", "cost_per_million_output"):
+        output = None if row.tokens_each is None else row.tokens_each.output
+        each = aim.utilisation if by == "cost_per_million" else output or 0.0
+        million = per_million(hour, per_instance * each)
         return math.inf if million is None else million
     assert aim.target_rps is not None
     instances = instances_for(aim.target_rps, per_instance, aim.utilisation)
@@ -181,12 +188,12 @@ def _exit_code(ordered: Sequence[RankedRow], others: Sequence[RankedRow], *, int
 
 def _remarks(answered: Sequence[RankedRow], by: By) -> list[str]:
     bare = bool(answered) and all(row.limit == KEEPS_UP for row in answered)
-    return [*_on_prices(answered, by), *([NO_LIMIT] if bare else [])]
+    return [*_on_prices(answered, by), *([NO_LIMIT] if bare else []), *remarks_on_answers(answered)]
 
 
 def _on_prices(answered: Sequence[RankedRow], by: By) -> list[str]:
     unpriced = [label_of(row.variant) for row in answered if row.price is None]
-    if by in ("cost_hour", "cost_per_million") or not answered:
+    if by not in ("instances_for_target", "rate") or not answered:
         return []
     if len(unpriced) == len(answered):
         return [NO_PRICE]

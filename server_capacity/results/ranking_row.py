@@ -11,8 +11,8 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from server_capacity.results.types.price import HOURS_A_MONTH, per_million
-from server_capacity.results.types.ranking import Latency, RankedRow, Used
-from server_capacity.results.types.result_status import FAILED, left_open_by, standing
+from server_capacity.results.types.ranking import Latency, RankedRow, TokenCosts, TokensEach, Used
+from server_capacity.results.types.result_status import FAILED, answers_differ, left_open_by, standing
 
 if TYPE_CHECKING:
     from server_capacity.results.types.capacity import CapacityResult, Tokens
@@ -54,7 +54,7 @@ def row_of(variant: dict[str, str], folder: str, found: CapacityResult, price: P
         exit_code=status.exit_code,
         warnings=list(left_open_by(found)),
     )
-    return _with_needs(row, found.tokens, aim)
+    return _with_token_costs(_with_needs(row, found.tokens, aim), found)
 
 
 def failed_row(
@@ -69,8 +69,11 @@ def failed_row(
 
 
 def is_ranked(row: RankedRow) -> bool:
-    """Tells whether it can be compared: a search that ended early knows neither its rate nor what it ties with."""
-    return low_of(row) is not None and row.ended != "early"
+    """Tells whether it can be compared: a search that ended early knows neither its rate nor what it ties with.
+
+    A variant whose answers are other ones does another job.
+    """
+    return low_of(row) is not None and row.ended != "early" and not answers_differ(row)
 
 
 def low_of(row: RankedRow) -> float | None:
@@ -106,6 +109,27 @@ def _with_needs(row: RankedRow, tokens: Tokens | None, aim: Aim) -> RankedRow:
         cost_per_million=per_million(hour, carried),
         cost_per_million_tokens=per_million(hour, carried * each),
     )
+
+
+def _with_token_costs(row: RankedRow, found: CapacityResult) -> RankedRow:
+    """The row with the tokens of each arrival, and the cost of a million of each kind at the lower end."""
+    each = _tokens_each(found)
+    low = low_of(row)
+    if each is None or low is None or row.price is None:
+        return replace(row, tokens_each=each)
+    hour, fresh = row.price.per_hour, (each.input or 0.0) - (each.cached or 0.0)
+    input_, cached, output = (per_million(hour, low * (tokens or 0.0)) for tokens in (fresh, each.cached, each.output))
+    return replace(row, tokens_each=each, token_costs=TokenCosts(input_, cached, output))
+
+
+def _tokens_each(found: CapacityResult) -> TokensEach | None:
+    """The mean tokens of an arrival: of all turns where that is a session."""
+    request = None if found.tokens is None else found.tokens.per_request
+    turns = 1.0 if found.sessions is None else found.sessions.turns
+    if request is None or turns is None:
+        return None
+    means = (request.input, request.cached, request.output)
+    return TokensEach(*(None if mean is None else mean * turns for mean in means))
 
 
 def _latency(found: CapacityResult, rate: float | None) -> Latency | None:

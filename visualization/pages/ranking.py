@@ -24,7 +24,8 @@ _FOOTER = (
     "Bars start at zero. A bracket is the 95% interval of a capacity, or what follows from its two ends. = marks "
     "ties: the intervals do not decide which is better. ≥ and ≤ mark bounds: no limit was violated."
 )
-_MONEY = ("cost_hour", "cost_per_million")
+_MONEY = ("cost_hour", "cost_per_million", "cost_per_million_output")
+_KINDS = ("input", "cached", "output")
 
 
 def ranking_figures(found: RankingResult, folder: Path, read: Callable[[Path], CapacityResult]) -> Figures:
@@ -67,10 +68,15 @@ def _table(data: RankingResult, runs: Mapping[int, int]) -> Table:
     targeted, priced = data.target_rps is not None, any(row.cost_hour is not None for row in data.rows)
     head = ["Variant", "rank", "capacity", *(["instances"] if targeted else [])]
     head += ["per hour", "per month", "per 1M req"] if priced else []
+    by_kind = any(row.token_costs is not None for row in data.rows)
+    head += [f"per 1M {kind}" for kind in _KINDS] if by_kind else []
+    head += ["answers"] if any(row.answers is not None for row in data.rows) else []
     head += ["95%", "p99 there", "used"]
     found = []
     for place, row in enumerate(data.rows):
         needed = [*(_needed_instances(row) if targeted else []), *(_amounts(row) if priced else [])]
+        needed += _token_amounts(row) if by_kind else []
+        needed += [_answers(row)] if "answers" in head else []
         holds, *others = _measured(row)
         cells = [_label(row), _rank(row), holds, *needed, *others, _used(row)]
         strong = place == 0 and bool(row.rank) and not row.tied_with
@@ -81,7 +87,7 @@ def _table(data: RankingResult, runs: Mapping[int, int]) -> Table:
 def _rank(row: RankedRow) -> str:
     """Its rank; of a variant without an answer the outcome."""
     if not row.rank:
-        return row.outcome.replace("_", " ")
+        return "other answers" if _answers(row) == "differ" else row.outcome.replace("_", " ")
     return f"{row.rank}{'=' if row.tied_with else ''}{'?' if row.warnings else ''}"
 
 
@@ -119,8 +125,21 @@ def _needed_instances(row: RankedRow) -> list[str]:
 
 
 def _amounts(row: RankedRow) -> list[str]:
-    values = (row.cost_hour, row.cost_month, row.cost_per_million)
+    return _money(row, (row.cost_hour, row.cost_month, row.cost_per_million))
+
+
+def _token_amounts(row: RankedRow) -> list[str]:
+    """The cost of a million tokens of each kind at the interval's lower end."""
+    return _money(row, [getattr(row.token_costs, kind, None) for kind in _KINDS])
+
+
+def _money(row: RankedRow, values: Sequence[float | None]) -> list[str]:
     return ["-" if value is None else money_text(value, _currency(row)) for value in values]
+
+
+def _answers(row: RankedRow) -> str:
+    equal = None if row.answers is None else row.answers.equal
+    return "undecided" if equal is None else "equal" if equal else "differ"
 
 
 def _currency(row: RankedRow) -> str:
@@ -150,6 +169,8 @@ def _notes(data: RankingResult) -> Iterator[str]:
     yield from _warnings(data)
     if prices := dict.fromkeys(_price(row.price) for row in rows if row.price is not None):
         yield f"Hourly prices of an instance: {'; '.join(prices)}. A month has 730 hours."
+    if any(row.token_costs is not None for row in rows):
+        yield "per 1M input, cached, output: the whole cost at the interval's lower end over the tokens of that kind."
     yield from data.remarks
     if data.payload_variants and data.payload_variants.text != data.headline:
         yield data.payload_variants.text
@@ -190,6 +211,7 @@ _TITLES = {
     "cost_hour": ("Hourly cost for the target", ""),
     "instances_for_target": ("Instances for the target", ""),
     "cost_per_million": ("Cost per million requests", ""),
+    "cost_per_million_output": ("Cost per million output tokens", ""),
     "rate": ("Capacity of an instance", "/s"),
 }
 

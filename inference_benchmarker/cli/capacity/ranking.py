@@ -8,11 +8,13 @@ from __future__ import annotations
 import sys
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from inference_benchmarker.cli.core.pages import draw_ranking
 from inference_benchmarker.cli.core.terminal import has_terminal, print_json, print_report, say
 from inference_benchmarker.errors import BenchmarkError, refuse
+from inference_benchmarker.system.files import replace_file
 from inference_benchmarker.words.wording import length_text, pluralize
 
 if TYPE_CHECKING:
@@ -61,10 +63,8 @@ def rank(question: Question, jobs: Sequence[Job], asked: VariantsRequest, option
     several = asked.parallel > 1
     handed = {**options, **dict.fromkeys(_OF_THIS_PROCESS), "json": True, "quiet": options["quiet"] or several}
     silent = bool(options["quiet"])
-    orders = [
-        to_child(job, handed, str(folder), cores=asked.cores, label=job.label if several else "", silent=silent)
-        for job in jobs
-    ]
+    order = partial(to_child, cores=asked.cores, silent=silent, compared=len(jobs) > 1)
+    orders = [order(job, handed, str(folder), label=job.label if several else "") for job in jobs]
     created = f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"
     collector = Collector(folder, jobs, asked.aim, asked.prices)
     results: dict[tuple[int, int], Result] = {}
@@ -96,10 +96,15 @@ def rank(question: Question, jobs: Sequence[Job], asked: VariantsRequest, option
 
 def _saved(folder: Path, found: RankingResult) -> tuple[RankingResult, BenchmarkError | None]:
     """Write a ranking; what is measured is shown all the same where that fails."""
-    from server_capacity.results.ranking_folder import save
+    from server_capacity.results.ranking_folder import KIND, save
+    from server_capacity.results.stored import writable
+    from server_capacity.results.text.ranking_csv import to_csv
 
     try:
-        return save(folder, found), None
+        found = save(folder, found)
+        with writable(folder):
+            replace_file(folder / f"{KIND}.csv", to_csv(found))
+        return found, None
     except BenchmarkError as error:
         return found, error
 

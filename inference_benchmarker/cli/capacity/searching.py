@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from server_capacity.metrics.config import MetricsBlock
     from server_capacity.provisioning.scaling import Suspension
     from server_capacity.results.types.bounds import CleanUp
-    from server_capacity.results.types.capacity import CapacityResult
+    from server_capacity.results.types.capacity import CanaryAnswer, CapacityResult
 
     Tell = Callable[[str], None]
 
@@ -85,6 +85,24 @@ def check_one(plan: WavePlan) -> None:
         name = redact(plan.endpoint or str(plan.factories_file or plan.locust_file))
         text = one_line(redact(str(reason)), 500).rstrip(".")
         raise BenchmarkError(f"{name}: the first request to it failed: {text}.")
+
+
+def asked_canaries(plan: WavePlan, tell: Tell) -> tuple[CanaryAnswer, ...] | None:
+    """The answers to the canaries of a plan's file; None where it has none, or they cannot be asked."""
+    from inference_benchmarker.engine.check import ask_canaries
+    from inference_benchmarker.engine.endpoint.source import has_canaries
+    from server_capacity.results.types.capacity import CanaryAnswer
+
+    if plan.factories_file is None or not has_canaries(plan.factories_file):
+        return None
+    try:
+        found = ask_canaries(plan, say_nothing)
+    except BenchmarkError as error:
+        tell(f"The answers of the variants are not compared by text: {error}")
+        return None
+    if found.failed:
+        tell(f"A canary failed before the search: {found.failed}")
+    return tuple(CanaryAnswer(**answer) for answer in found.answers)
 
 
 def search(

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from inference_benchmarker.cli.capacity.capacity_flags import make_question
 from inference_benchmarker.cli.capacity.searching import (
+    asked_canaries,
     cleaned,
     refuse_scaling,
     removed_if_empty,
@@ -118,10 +119,11 @@ def _searches(job: dict[str, Any], questions: list[Question], folder: Path) -> G
             removed_if_empty(folder),
             served(questions[0], job["arguments"], job["known"], folder, tell) as first,
         ):
+            canaries = asked_canaries(first.plan, tell) if job["compared"] else None
             for place, question in enumerate(questions):
                 own = folder if place == 0 else make_folder(question)
                 plan = replace(question.plan, endpoint_name=first.plan.endpoint_name)
-                asked = replace(question, plan=plan, endpoint=first.endpoint, lost=first.lost)
+                asked = replace(question, plan=plan, endpoint=first.endpoint, lost=first.lost, canaries=canaries)
                 found = _searched(asked, options, own, tell)
                 begun = place + 1
                 yield place, found

@@ -11,6 +11,7 @@ from inference_benchmarker.cli.core.output_flags import OUTPUT_DIR
 from inference_benchmarker.errors import BenchmarkError, refuse
 from inference_benchmarker.words.redact import hidden, quoted
 from server_capacity.planning.costs.prices import Prices, prices_of
+from server_capacity.results.types.price import GPU
 from visualization.pareto.costs import Weights
 
 if TYPE_CHECKING:
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
 
     from server_capacity.results.types.price import Price
 
-GPU = "gpu"
 _MOST = 1_000_000
 _SAGEMAKER = "ml."
 Named = tuple[str, Any]

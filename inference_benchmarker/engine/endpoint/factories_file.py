@@ -23,7 +23,7 @@ from inference_benchmarker.engine.endpoint.payloads import (
     requires_argument,
     weights_of,
 )
-from inference_benchmarker.engine.endpoint.source import DEFINE, SESSIONS, describe_error, import_file, place
+from inference_benchmarker.engine.endpoint.source import CANARIES, DEFINE, SESSIONS, describe_error, import_file, place
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.plan.numbers import uniform
 from inference_benchmarker.system.packaged import shown_path
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from pathlib import Path
     from types import ModuleType
 
-CANARIES, WARMING = "canary_factory", "warm_factory"
+WARMING = "warm_factory"
 
 
 class Invoke(Protocol):

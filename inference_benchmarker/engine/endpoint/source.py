@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from types import CodeType, ModuleType
 
-SESSIONS = "session_factory"
+SESSIONS, CANARIES = "session_factory", "canary_factory"
 NO_PYTHON = (SyntaxError, ValueError, RecursionError, MemoryError)  # as of what is nested too deeply
 _MAX_ERROR_LENGTH = 20_000
 # What to try where an exception's own words do not say it, by its class.
@@ -62,11 +62,20 @@ def check_source(path: Path, *, functions: Iterable[str] = ()) -> None:
 
 def has_sessions(path: Path) -> bool:
     """Tells whether a file defines or imports ``session_factory`` by name at its top; of what is no Python, no."""
+    return _defines(path, SESSIONS)
+
+
+def has_canaries(path: Path) -> bool:
+    """Tells the same of ``canary_factory``."""
+    return _defines(path, CANARIES)
+
+
+def _defines(path: Path, name: str) -> bool:
     try:
         body = ast.parse(read_source(path)).body
     except (OSError, *NO_PYTHON):
         return False
-    return any(SESSIONS in _names(statement) for statement in body)
+    return any(name in _names(statement) for statement in body)
 
 
 def ignores_name(path: Path) -> bool:

@@ -56,26 +56,37 @@ def ask_alone(invoke: Callable[[Any], Any], payloads: Sequence[Any]) -> list[str
     return answers
 
 
+def ask_twice(invoke: Callable[[Any], Any], payload: Any) -> str | None:
+    """The text that a question gets, asked twice, which may be empty; None where two texts differ, or one has none."""
+    first, second = _text_alone(invoke, payload), _text_alone(invoke, payload)
+    return first if first == second else None
+
+
 def _steady(first: str, second: str) -> str | None:
     return first if first == second else None
 
 
+def _text_alone(invoke: Callable[[Any], Any], payload: Any) -> str | None:
+    answer = invoke(payload)
+    if is_stream(type(answer)):
+        answer = Answer.of([piece for piece in answer if not isinstance(piece, Response)], None)
+    text = text_of(answer)
+    return None if text is None else text.strip()
+
+
 def _asked(invoke: Callable[[Any], Any], payload: Any) -> str:
     try:
-        answer = invoke(payload)
-        if is_stream(type(answer)):
-            answer = Answer.of([piece for piece in answer if not isinstance(piece, Response)], None)
+        text = _text_alone(invoke, payload)
     except Exception as error:
         shown = f"{error_key(error)}: {excerpt(error_text(error), _SHOWN)}"
         raise BenchmarkError(
             f"--expect canary: a question that was asked alone, before the load, failed: {shown}"
         ) from error
-    text = text_of(answer)
-    if not text or not text.strip():
+    if not text:
         raise BenchmarkError(
             "--expect canary: a question that was asked alone, before the load, got no text in answer."
         )
-    return text.strip()
+    return text
 
 
 class Canaries:

@@ -110,7 +110,7 @@ class Target:
                 settings=plan.factory_settings,
                 canary_seed=(plan.seed or 0) if canary_share(plan.expect) else None,
             )
-            canaries = loaded.canaries if plan.model_mix is None else _of_models(loaded.canaries, plan.model_mix)
+            canaries = loaded.canaries if plan.model_mix is None else of_models(loaded.canaries, plan.model_mix)
             self.endpoint = replace(loaded, first=plan.first_payload, canaries=canaries)
             if plan.conversations is not None and loaded.session is not None and not loaded.takes_row:
                 raise BenchmarkError(
@@ -134,7 +134,7 @@ def answer_check(plan: WavePlan) -> AnswerCheck | None:
     return AnswerCheck(plan.expect)
 
 
-def _of_models(canaries: tuple[Any, ...], mix: ModelMix) -> tuple[Any, ...]:
+def of_models(canaries: tuple[Any, ...], mix: ModelMix) -> tuple[Any, ...]:
     """Canaries that ask the models of a mix in turn, alone and under load."""
     return tuple(with_model(payload, mix.names[n % len(mix.names)]) for n, payload in enumerate(canaries))
 

@@ -93,6 +93,7 @@ def content(question: Question, explored: SearchEvidence, answer: Answer, confir
         resources=attached.resources(question.plan.server_limits, low) if question.is_of_rates else None,
         where_time_went=time_breakdown(points, low, at_low, shown_metric(question.limits)),
         tokens=tokens_at_answer(at_low, question.limits) if at_low else None,
+        canaries=None if question.canaries is None else list(question.canaries),
         errors=_errors(explored, confirmed),
         failures=list(explored.failures),
         waves=_waves(explored, confirmed),

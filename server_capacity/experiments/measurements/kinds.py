@@ -12,6 +12,7 @@ from inference_benchmarker.summary.statistics.grouped_histogram import GroupedHi
 from inference_benchmarker.words.units import NS
 from server_capacity.experiments.measurements.counting import shown_metric
 from server_capacity.experiments.measurements.judging import columns_of, judged, timed_rows
+from server_capacity.experiments.measurements.tokens_per_request import tokens_per_request
 from server_capacity.results.types.capacity import Kind, Tokens
 
 if TYPE_CHECKING:
@@ -51,6 +52,7 @@ def tokens_at_answer(waves: Sequence[Wave], limits: Sequence[Limit]) -> Tokens |
         sum(wave.summary.rates.completed for wave in waves) / len(waves),
         labels,
         known_lengths,
+        tokens_per_request(waves),
     )
 
 

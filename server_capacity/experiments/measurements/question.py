@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from inference_benchmarker.plan.plan import WavePlan
     from inference_benchmarker.plan.think import Think
     from server_capacity.results.types.bounds import Endpoint
+    from server_capacity.results.types.capacity import CanaryAnswer
     from server_capacity.search.limits import Limit
     from server_capacity.search.settings import Settings
     from server_capacity.search.user_limits import UserLimit
@@ -60,6 +61,7 @@ class Question:
     ``in_users``: rates are numbers of users of a closed loop, who ``think`` (None: not at all). ``sessions``: arrivals
     are sessions, whose rate it is, or how many are open at a time; None of single requests. ``endpoint``: the
     object of that name in capacity.json. ``lost`` tells why an endpoint that was made for it is there no more.
+    ``canaries``: the answers to fixed questions that were asked before.
     """
 
     plan: WavePlan
@@ -74,6 +76,7 @@ class Question:
     sessions: SessionShape | None = None
     endpoint: Endpoint | None = None
     lost: Callable[[], str] = str
+    canaries: tuple[CanaryAnswer, ...] | None = None
 
     def exploration(self, rate: float, workers: int, folder: Path) -> WavePlan:
         """The plan of an adaptive wave that begins at a rate; its limits are the search's, so it has none itself."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from inference_benchmarker.errors import BenchmarkError
@@ -11,9 +11,12 @@ from server_capacity.experiments.ranking.preflight import needed_by, with_text
 from server_capacity.metrics.aws_answers import region_of
 from server_capacity.planning.costs.quota import quota
 from server_capacity.results.capacity_folder import load
+from server_capacity.results.equal_answers import Given, with_answers
 from server_capacity.results.ranking_order import ranking
 from server_capacity.results.ranking_row import failed_row, is_ranked, row_of
+from server_capacity.results.types.axes import label_of
 from server_capacity.results.types.bounds import Endpoint
+from server_capacity.results.types.price import GPU
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -24,6 +27,7 @@ if TYPE_CHECKING:
     from server_capacity.planning.costs.prices import Prices
     from server_capacity.results.ranking_row import Aim
     from server_capacity.results.types.bounds import StatedQuota
+    from server_capacity.results.types.price import Price
     from server_capacity.results.types.ranking import RankedRow, RankingResult
 
 INTERRUPTED = "interrupted"
@@ -41,30 +45,45 @@ class Collector:
 
     def ranking(self, results: Mapping[tuple[int, int], Result], *, interrupted: bool, created: str) -> RankingResult:
         """The ranking. ``results``: by a job's place and a variant's in it; others were not reached."""
-        rows = [
+        found = [
             self._row(job, place, results.get((number, place)), interrupted=interrupted)
             for number, job in enumerate(self.jobs)
             for place in range(len(job.variants))
         ]
+        rows = with_answers([row for row, _ in found], [given for _, given in found])
         return ranking(rows, self.aim, interrupted=interrupted, created=created)
 
-    def _row(self, job: Job, place: int, result: Result | None, *, interrupted: bool) -> RankedRow:
+    def _row(self, job: Job, place: int, result: Result | None, *, interrupted: bool) -> tuple[RankedRow, Given]:
         variant = job.variants[place].to_json()
         if result is None or (interrupted and (result.folder, result.failed) == (None, None)):
-            return failed_row(variant, "The command ended before it was measured.", INTERRUPTED)
+            return failed_row(variant, "The command ended before it was measured.", INTERRUPTED), Given()
         if result.folder is None:
-            return failed_row(variant, result.failed or LOST, code=result.code)
+            return failed_row(variant, result.failed or LOST, code=result.code), Given()
         try:
             found = load(self.folder / result.folder).found
         except BenchmarkError as error:
-            return failed_row(variant, str(error), folder=result.folder, code=INVALID)
-        endpoint = found.endpoint or Endpoint()
-        kind = endpoint.instance_type or needed_by(job.known).instance_type
-        price = None if kind is None else self.prices.of(kind, endpoint.region or region_of(None))
-        row = row_of(variant, result.folder, found, price, self.aim)
+            return failed_row(variant, str(error), folder=result.folder, code=INVALID), Given()
+        row = row_of(variant, result.folder, found, self._price(variant, job, found.endpoint or Endpoint()), self.aim)
         if row.outcome == INTERRUPTED and not interrupted and not is_ranked(row):
-            return failed_row(variant, LOST, folder=result.folder, code=INVALID)
-        return row
+            return failed_row(variant, LOST, folder=result.folder, code=INVALID), Given()
+        lengths = None if found.tokens is None else found.tokens.per_request
+        return row, Given(tuple(found.canaries or ()), lengths)
+
+    def _price(self, variant: dict[str, str], job: Job, endpoint: Endpoint) -> Price | None:
+        """The price that was given for the variant, else for its instance type, else for each of its GPUs."""
+        label, kind = label_of(variant), endpoint.instance_type or needed_by(job.known).instance_type
+        if label in self.prices.given_types:
+            return self.prices.of(label, None)
+        price = None if kind is None else self.prices.of(kind, endpoint.region or region_of(None))
+        return price or self._of_gpus(job)
+
+    def _of_gpus(self, job: Job) -> Price | None:
+        """The price of as many GPUs as endpoint_factory's argument ``gpus`` says; of one where it has none."""
+        price = self.prices.of(GPU, None) if GPU in self.prices.given_types else None
+        number = job.known.get("gpus")
+        if price is None or not isinstance(number, int) or number <= 1:
+            return price
+        return replace(price, instance_type=f"{number} x {GPU}", per_hour=number * price.per_hour)
 
 
 def quotas_of_target(found: RankingResult) -> list[StatedQuota]:

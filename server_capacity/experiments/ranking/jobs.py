@@ -114,9 +114,12 @@ def _payload_arguments(values: Values, signature: Signature | None, problems: li
 
 
 def to_child(
-    job: Job, options: Mapping[str, Any], folder: str, *, cores: int, label: str, silent: bool
+    job: Job, options: Mapping[str, Any], folder: str, *, cores: int, label: str, silent: bool, compared: bool
 ) -> dict[str, Any]:
-    """The job as it is handed to its process. ``label``: what stands before its lines; ``silent``: it says none."""
+    """The job as it is handed to its process. ``label``: what stands before its lines; ``silent``: it says none.
+
+    ``compared``: there are other endpoints, whose answers are to be the same.
+    """
     return {
         "options": dict(options),
         "folder": folder,
@@ -127,4 +130,5 @@ def to_child(
         "cores": cores,
         "label": label,
         "silent": silent,
+        "compared": compared,
     }

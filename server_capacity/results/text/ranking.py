@@ -12,9 +12,10 @@ from inference_benchmarker.exit_codes import OK
 from inference_benchmarker.words.text import one_line, plain
 from inference_benchmarker.words.wording import INDENT, aligned, duration_text, metric_text
 from server_capacity.results.text.headline import between, rate_text
-from server_capacity.results.text.ranking_headline import headline, money_of
+from server_capacity.results.text.ranking_headline import headline, money_of, output_cost
 from server_capacity.results.text.spend import spend_text
 from server_capacity.results.types.axes import label_of
+from server_capacity.results.types.ranking import TokenCosts
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -23,7 +24,8 @@ if TYPE_CHECKING:
 
 WIDTH = 79
 MONEY = ("cost_hour", "cost_per_million")
-_COSTS = {"cost_hour": "per hour", "cost_month": "per month", "cost_per_million": "per 1M req"}
+TOKENS = "cost_per_million_output"
+_COSTS = {"cost_hour": "per hour", "cost_month": "per month", "cost_per_million": "per 1M req", TOKENS: "1M output"}
 _LONGEST_NAME, _SHORTER_NAME, _SHORTEST_NAME = 32, 24, 16
 _USED = ("GPUUtilization", "CPUUtilization")
 
@@ -48,12 +50,12 @@ def _table(data: RankingResult) -> list[str]:
     by = data.ranked_by
     lines: list[str] = []
     for name, costs in (
-        (_LONGEST_NAME, tuple(_COSTS)),
+        (_LONGEST_NAME, tuple(key for key in _COSTS if key != TOKENS)),
         (_LONGEST_NAME, MONEY),
         (_SHORTER_NAME, MONEY),
         *((name, (by,)) for name in (_LONGEST_NAME, _SHORTER_NAME, _SHORTEST_NAME)),
     ):
-        shown = costs if by in MONEY else ()
+        shown = costs if by in MONEY else (TOKENS,) if by == TOKENS else ()
         lines = list(aligned([_header(data, shown), *(_row(row, data, name, shown) for row in rows)]))
         if max(map(len, lines)) <= WIDTH:
             break
@@ -78,7 +80,15 @@ def _row(row: RankedRow, data: RankingResult, name: int, costs: Sequence[str]) -
     ]
     cells += [f"{row.instances_for_target or 0:,}"] if data.target_rps is not None else []
     amounts = {"cost_hour": row.cost_hour, "cost_month": row.cost_month, "cost_per_million": row.cost_per_million}
-    return cells + [money_of(row, amounts[key]) for key in costs]
+    return cells + [_span(row) if key == TOKENS else money_of(row, amounts[key]) for key in costs]
+
+
+def _span(row: RankedRow) -> str:
+    """The cost of a million output tokens, from the upper end of the capacity's interval to the lower one."""
+    worst = money_of(row, output_cost(row))
+    if row.score is None or row.score.best is None:
+        return f"≤ {worst}"
+    return f"{money_of(row, row.score.best)} to {worst}"
 
 
 def p99_text(latency: Latency | None) -> str:
@@ -107,11 +117,11 @@ def _notes(data: RankingResult) -> Iterator[str]:
     ]
     said += approximate(rows)
     said += _of_several_instances(rows)
-    said += _prices(rows) if data.ranked_by in MONEY else []
+    said += _prices(rows) if data.ranked_by in (*MONEY, TOKENS) else []
     said += data.remarks
     if data.payload_variants and data.payload_variants.text != headline(data):
         said.append(data.payload_variants.text)
-    said += _tokens(rows)
+    said += _token_costs(rows) if data.ranked_by == TOKENS else _tokens(rows)
     said += [each.text for each in data.quotas or [] if each.text]
     if data.spend:
         said.append(f"Planned: {spend_text(data.spend)}.")
@@ -129,6 +139,9 @@ def _how(data: RankingResult) -> str:
     if data.target_rps is not None:
         return f"needed: number of instances, each at no more than {use}. p99 and used are at that lower end."
     costs = f"Costs are at {use}. " if data.ranked_by in MONEY else ""
+    if data.ranked_by == TOKENS:
+        costs = "1M output: the cost of a million output tokens, from the upper end of that interval to the lower one."
+        return f"p99 and used are at the lower end of the capacity's interval. {costs}"
     return f"{costs}p99 and used are at the lower end. --target-rps R adds the number of instances."
 
 
@@ -162,6 +175,19 @@ def _tokens(rows: list[RankedRow]) -> list[str]:
         if row.cost_per_million_tokens is not None
     ]
     return [f"Per million output tokens: {', '.join(lines)}."] if lines else []
+
+
+def _token_costs(rows: Sequence[RankedRow]) -> list[str]:
+    """The costs of a million of each kind: none of them is a part of another."""
+    lines = [f"{label_of(row.variant)}: {costs}" for row in rows if (costs := ", ".join(_each_cost(row)))]
+    return [f"Per million tokens (each is the whole cost over the tokens of its kind): {'; '.join(lines)}."]
+
+
+def _each_cost(row: RankedRow) -> Iterator[str]:
+    costs = row.token_costs or TokenCosts()
+    for kind in ("input", "cached", "output"):
+        if (cost := getattr(costs, kind)) is not None:
+            yield f"{kind} {money_of(row, cost)}"
 
 
 def _unanswered(data: RankingResult) -> Iterator[str]:

@@ -124,6 +124,8 @@ def _is_best(row: RankedRow, data: RankingResult) -> str:
     if by == "cost_per_million":
         use = f"at {data.utilisation:.0%} use"
         return f"is cheapest: {amount(row, data)} {use} ({origin(row.price)})"
+    if by == "cost_per_million_output":
+        return f"is cheapest: {amount(row, data)} {_ends_of(row)} ({origin(row.price)})"
     if by == "instances_for_target":
         return f"serves {metric_text(target)}/s with the fewest instances: {row.instances_for_target:,}"
     return f"has the highest capacity: {amount(row, data)}"
@@ -137,7 +139,21 @@ def amount(row: RankedRow, data: RankingResult) -> str:
         return f"{instances}, {money_of(row, row.cost_hour)}/h"
     if by == "cost_per_million":
         return f"{money_of(row, row.cost_per_million)} per million requests"
+    if by == "cost_per_million_output":
+        return f"{money_of(row, output_cost(row))} per million output tokens"
     return instances if by == "instances_for_target" else _rate(row)
+
+
+def _ends_of(row: RankedRow) -> str:
+    """The ends of the interval that the cost is at: the lower one, and what it would be at the upper one."""
+    best = None if row.score is None else row.score.best
+    upper = "" if best is None else f", {money_of(row, best)} at its upper end"
+    return f"at the lower end of its capacity's interval{upper}"
+
+
+def output_cost(row: RankedRow) -> float | None:
+    """The cost of a million output tokens at the lower end."""
+    return None if row.token_costs is None else row.token_costs.output
 
 
 def money_of(row: RankedRow, amount: float | None) -> str:
@@ -170,6 +186,8 @@ def _score_of(row: RankedRow, by: By) -> float | None:
     """The figure that a ranking is by: a cost, or the rate of an instance."""
     if by == "rate":
         return (row.rate or 0.0) / row.measured_on
+    if by == "cost_per_million_output":
+        return output_cost(row)
     return row.cost_hour if by == "cost_hour" else row.cost_per_million
 
 
@@ -179,5 +197,5 @@ def _tie(rows: list[RankedRow], data: RankingResult) -> str:
     listed = f"{', '.join(names[:-1])} and {names[-1]}"
     target = f" for {metric_text(data.target_rps)}/s" if data.target_rps is not None else ""
     amounts = list(dict.fromkeys(amount(row, data) for row in rows[:_MOST_NAMED]))
-    text = f" ({origin(rows[0].price)})" if data.ranked_by in ("cost_hour", "cost_per_million") else ""
+    text = "" if data.ranked_by in ("instances_for_target", "rate") else f" ({origin(rows[0].price)})"
     return f"{listed} tie{target} within their intervals: {' or '.join(amounts)}{text}."

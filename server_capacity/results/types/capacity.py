@@ -60,6 +60,32 @@ class Kind:
 
 
 @dataclass(frozen=True, slots=True)
+class PerRequest:
+    """Tokens of a request on average, over the ``requests`` of which the server reported the output.
+
+    ``output_sd``: the standard deviation of ``output``.
+    """
+
+    requests: Count = 0
+    input: Amount | None = None
+    cached: Amount | None = None
+    output: Amount | None = None
+    output_sd: Amount | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CanaryAnswer:
+    """The answer to a fixed question that was asked before the search.
+
+    ``text``: its first characters; None if the same question got two different texts, or none. ``characters``: its
+    whole length.
+    """
+
+    text: str | None = None
+    characters: Count | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Tokens:
     """Output at the answer."""
 
@@ -67,6 +93,7 @@ class Tokens:
     requests_per_s: Amount | None = None
     by_label: list[Kind] = field(default_factory=list)
     by_input_length: list[Kind] = field(default_factory=list)
+    per_request: PerRequest | None = field(default=None, metadata=OMITTED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,6 +183,7 @@ class CapacityResult:
     resources: Resources | None = None
     where_time_went: WhereTimeWent | None = None
     tokens: Tokens | None = None
+    canaries: list[CanaryAnswer] | None = field(default=None, metadata=OMITTED)
     payloads: Payloads | None = None
     errors: list[Failed] | None = None
     failures: list[str] | None = None

@@ -7,6 +7,8 @@ from server_capacity.results.types.bounds import Amount, Cost
 HOURS_A_MONTH = 730.0
 NO_PRICE = "No cost: give --price TYPE=USD (an hour of an instance), --price-file FILE, or AWS credentials."
 GIVEN, PRICE_LIST = "given", "AWS price list"
+GPU = "gpu"
+"""In place of an instance type: the price is that of each GPU."""
 
 
 @dataclass(frozen=True, slots=True)

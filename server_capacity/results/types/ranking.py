@@ -5,6 +5,8 @@ from typing import Literal
 
 from inference_benchmarker.data.decoded import OMITTED
 from server_capacity.results.types.bounds import (
+    Amount,
+    Count,
     Ended,
     Endpoint,
     ExitCode,
@@ -24,7 +26,7 @@ from server_capacity.results.types.bounds import (
 )
 from server_capacity.results.types.price import Price
 
-By = Literal["cost_hour", "instances_for_target", "cost_per_million", "rate"]
+By = Literal["cost_hour", "instances_for_target", "cost_per_million", "cost_per_million_output", "rate"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +52,51 @@ class Score:
 
     best: Money | None
     worst: Money
+
+
+@dataclass(frozen=True, slots=True)
+class TokensEach:
+    """Tokens of a request, or of a session where the rates are of sessions; ``cached`` is a part of ``input``."""
+
+    input: Amount | None = None
+    cached: Amount | None = None
+    output: Amount | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TokenCosts:
+    """The whole cost over a million tokens of one kind, at the lower end; cached ones are no ``input`` here."""
+
+    input: Money | None = None
+    cached: Money | None = None
+    output: Money | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LengthRatio:
+    """Output tokens of an answer over those of the reference's, with its 99.9% interval."""
+
+    ratio: Amount
+    low: Amount
+    high: Amount
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answers:
+    """The answers of a variant, compared with those of the ``reference``; ``equal`` is None where it is undecided.
+
+    ``asked``: fixed questions; ``comparable``: those to which both gave one text; ``differing``: to which another one.
+    """
+
+    reference: str
+    equal: bool | None = None
+    text: str
+    asked: Count = 0
+    comparable: Count = 0
+    differing: Count = 0
+    by_text: bool | None = None
+    by_length: bool | None = None
+    length: LengthRatio | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +128,9 @@ class RankedRow:
     cost_month: Money | None = None
     cost_per_million: Money | None = None
     cost_per_million_tokens: Money | None = None
+    tokens_each: TokensEach | None = field(default=None, metadata=OMITTED)
+    token_costs: TokenCosts | None = field(default=None, metadata=OMITTED)
+    answers: Answers | None = field(default=None, metadata=OMITTED)
     label: str = ""
     rank: Rank | None = None
     tied_with: list[Rank] = field(default_factory=list)

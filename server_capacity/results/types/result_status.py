@@ -104,15 +104,22 @@ def row_code(row: RankedRow) -> int:
 def broken_code(row: RankedRow) -> int:
     """The exit code of what went wrong with a search beside its answer; OK where nothing did.
 
-    It could not begin, ended early or left something behind; or it has no rank, because it found no rate,
-    and so may be better than those that have one. Beside a rate, that the client reached its limit is none of these.
+    It could not begin, ended early or left something behind; its answers are not those of the others; or it has no
+    rank, because it found no rate, and so may be better than those that have one. Beside a rate, that the client
+    reached its limit is none of these.
     """
     if row.ended == "early":
         return INVALID
     if row.outcome == FAILED or is_unknown(row):  # an earlier version stored no code
         return row.exit_code or OK
     left = any(each.startswith(_LEFT) for each in row.warnings)
-    return INVALID if left or (row.exit_code == INVALID and row.outcome != "client_limited") else OK
+    broken = INVALID if left or (row.exit_code == INVALID and row.outcome != "client_limited") else OK
+    return worst_exit_code(MISSED, broken) if answers_differ(row) else broken
+
+
+def answers_differ(row: RankedRow) -> bool:
+    """Tells whether its answers are not those of the others, so that it does another job."""
+    return row.answers is not None and row.answers.equal is False
 
 
 def is_unknown(row: RankedRow) -> bool:

@@ -13,10 +13,13 @@ from inference_benchmarker.words.units import NS
 from server_capacity.experiments.measurements.completions import Span
 from server_capacity.experiments.measurements.generation import generated
 from server_capacity.experiments.measurements.kinds import tokens_at_answer
+from server_capacity.experiments.measurements.tokens_per_request import tokens_per_request
 from server_capacity.search.limits import limits_of
 from tests.waves import MS, observe, on_time, open_plan
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from inference_benchmarker.facts.wave_facts import WaveFacts
     from inference_benchmarker.records.record import RequestRecord
 
@@ -31,9 +34,12 @@ def labelled(record: RequestRecord) -> RequestRecord:
 
 
 def wave(*, kinds: bool = True) -> Wave:
+    return wave_of(labelled if kinds else lambda record: record)
+
+
+def wave_of(made: Callable[[RequestRecord], RequestRecord]) -> Wave:
     plan = open_plan("100", "20")
-    records = [labelled(record) if kinds else record for record in on_time(plan)]
-    facts = observe(plan, records)
+    facts = observe(plan, [made(record) for record in on_time(plan)])
     return Wave(**{name: getattr(facts, name) for name in facts.__slots__})
 
 
@@ -66,3 +72,32 @@ def test_of_each_stretch_there_are_tokens_a_second_and_labels() -> None:
     assert found[3].labels == {"short": 300, "long": 100}
     assert (found[5].tokens_per_s, found[5].labels) == (0, {})
     assert generated(replace(wave(kinds=False)), {1: Span(start, start + 4)})[1].tokens_per_s is None
+
+
+def test_tokens_of_a_request_are_those_that_the_server_reported() -> None:
+    found = tokens_per_request([wave(), wave()])
+    assert found is not None
+    assert (found.requests, found.input, found.cached) == (4000, 150, None)
+    assert found.output == 20
+    assert found.output_sd == pytest.approx(300**0.5)
+
+
+def test_counted_pieces_are_no_tokens_and_failed_requests_have_none() -> None:
+    assert tokens_per_request([]) is None
+    assert tokens_per_request([wave_of(lambda each: each._replace(chunks=12, first_token=each.due + 1))]) is None
+    broken = wave_of(lambda each: labelled(each)._replace(outcome="failed" if each.index % 4 == 3 else "ok", error="E"))
+    found = tokens_per_request([broken])
+    assert found is not None
+    assert (found.requests, found.output, found.output_sd) == (1500, 10, 0)
+
+
+def test_cached_tokens_are_a_part_of_the_input() -> None:
+    """Half of the requests report a cache, one of those more than their prompt had, which cannot be true."""
+
+    def cached(each: RequestRecord) -> RequestRecord:
+        told = {0: 60.0, 1: 5000.0}.get(each.index % 4)
+        return each._replace(tokens_in=100, tokens_out=10, metrics={} if told is None else {"cached_tokens": told})
+
+    found = tokens_per_request([wave_of(cached)])
+    assert found is not None
+    assert (found.input, found.cached) == (100, 15)
