@@ -8,6 +8,7 @@ endpoint. canary_factory has the questions by which the tool finds a setting tha
 
 import http.client
 import os
+import random
 import socket
 import subprocess
 import sys
@@ -15,7 +16,7 @@ import time
 
 from inference_benchmarker.clients import OpenAIClient
 
-COMMAND = [sys.executable, "-m", "inference_benchmarker.cli", "endpoint", "--llm", "8b-h100"]
+COMMAND = None  # of the server: ["vllm", "serve", "Qwen/Qwen2.5-0.5B"]; None: the embedded endpoint
 GPUS_FLAG = ""  # the flag of COMMAND that takes the number of GPUs, as --tensor-parallel-size; empty: none
 START_S = 900  # in which it must answer
 MODEL = ""  # a name that URL/v1/models lists; empty: the server's own
@@ -23,6 +24,7 @@ INPUT_TOKENS = 512  # of a prompt; a word is a token to most tokenizers
 OUTPUT_TOKENS = 128  # the most an answer may have
 CANARY_TOKENS = 128  # the most an answer to a fixed question may have
 
+EMBEDDED = (sys.executable, "-m", "inference_benchmarker.cli", "endpoint", "--llm", "8b-h100")
 WORDS = """
 time year people way day man thing woman life child world school state family student group country problem hand
 part place case week company system program question work government number night point home water room mother area
@@ -42,7 +44,9 @@ def endpoint_factory(gpus: int = 1, env=None, **flags):
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    command = [*COMMAND, "--port", str(port), *([GPUS_FLAG, str(gpus)] if GPUS_FLAG else []), *as_flags(flags)]
+    command = [*(COMMAND or EMBEDDED), "--port", str(port), *as_flags(flags)]
+    if GPUS_FLAG:
+        command += [GPUS_FLAG, str(gpus)]
     environment = {**os.environ, **{key: str(value) for key, value in (env or {}).items()}}
     server = subprocess.Popen(command, env=environment, stdout=sys.stderr)
     try:
@@ -86,11 +90,11 @@ def invoke_factory(endpoint_name=None):
 
 
 def payload_factory():
-    import random
+    def build(*, number=0):
+        """Every setting gets the same prompts, and none is sent twice, so that none comes from a prefix cache."""
+        return request(" ".join(random.Random(number).choices(WORDS, k=INPUT_TOKENS)), OUTPUT_TOKENS)
 
-    draw = random.Random(0)  # every setting gets the same prompts, each of them once before one comes again
-    prompts = [" ".join(draw.choices(WORDS, k=INPUT_TOKENS)) for _ in range(5_000)]
-    return {"pre_computed": True, "input": [request(prompt, OUTPUT_TOKENS) for prompt in prompts]}
+    return {"pre_computed": False, "input": build}
 
 
 def canary_factory(seed):

@@ -162,8 +162,8 @@ class _Pair:
 
     @property
     def equal(self) -> bool | None:
-        told = (self.by_text, self.by_length)
-        return False if False in told else True if True in told else None
+        verdicts = (self.by_text, self.by_length)
+        return False if False in verdicts else True if True in verdicts else None
 
     @property
     def is_shorter(self) -> bool:

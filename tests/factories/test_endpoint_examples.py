@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -125,5 +126,22 @@ def test_the_local_server_serves_as_many_workers_and_ends() -> None:
     answers = [example.invoke(payload) for payload in example.payloads[:3]]
     assert len(set(answers)) == 3
     assert all(b"digest" in answer for answer in answers)
+    remove(path, generator)
+    assert not server.is_running()
+
+
+@pytest.mark.process
+def test_the_local_engine_gets_the_flags_that_are_varied_and_ends() -> None:
+    path = FACTORIES / "local_server/factories_local_engine.py"
+    generator = begin(path, {"max_num_seqs": 2, "block_size": 32, "env": {"OMP_NUM_THREADS": 1}})
+    url = make(path, generator)
+    alive = [each for each in psutil.Process().children() if each.status() != psutil.STATUS_ZOMBIE]
+    (server,) = [each for each in alive if "--llm" in each.cmdline()]
+    assert server.cmdline()[-4:] == ["--max-num-seqs", "2", "--block-size", "32"]
+    assert server.environ()["OMP_NUM_THREADS"] == "1"
+    example = load(path, url, canary_seed=0)
+    assert len(set(map(json.dumps, example.canaries))) == 6
+    *pieces, usage = example.invoke(example.canaries[0])
+    assert (len(pieces), usage.tokens_out) == (128, 128)
     remove(path, generator)
     assert not server.is_running()

@@ -70,6 +70,7 @@ ROUTES = {
 ELSEWHERE = {
     "kserve_v2/factories_grpc",
     "kserve_v2/factories_grpc_stream",
+    "local_server/factories_local_engine",
     "local_server/factories_local_server",
 }
 # Each sends as another one does, so a wave of it is slow; its requests are looked at one by one below.

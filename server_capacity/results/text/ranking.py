@@ -86,7 +86,7 @@ def _row(row: RankedRow, data: RankingResult, name: int, costs: Sequence[str]) -
 def _span(row: RankedRow) -> str:
     """The cost of a million output tokens, from the upper end of the capacity's interval to the lower one."""
     worst = money_of(row, output_cost(row))
-    if row.score is None or row.score.best is None:
+    if row.score is None or row.score.best is None or row.interval is None:
         return f"≤ {worst}"
     return f"{money_of(row, row.score.best)} to {worst}"
 

@@ -146,6 +146,8 @@ def amount(row: RankedRow, data: RankingResult) -> str:
 
 def _ends_of(row: RankedRow) -> str:
     """The ends of the interval that the cost is at: the lower one, and what it would be at the upper one."""
+    if row.interval is None:
+        return "at the rate that it served at least"
     best = None if row.score is None else row.score.best
     upper = "" if best is None else f", {money_of(row, best)} at its upper end"
     return f"at the lower end of its capacity's interval{upper}"

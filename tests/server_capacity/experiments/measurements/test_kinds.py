@@ -95,8 +95,8 @@ def test_cached_tokens_are_a_part_of_the_input() -> None:
     """Half of the requests report a cache, one of those more than their prompt had, which cannot be true."""
 
     def cached(each: RequestRecord) -> RequestRecord:
-        told = {0: 60.0, 1: 5000.0}.get(each.index % 4)
-        return each._replace(tokens_in=100, tokens_out=10, metrics={} if told is None else {"cached_tokens": told})
+        known = {0: 60.0, 1: 5000.0}.get(each.index % 4)
+        return each._replace(tokens_in=100, tokens_out=10, metrics={} if known is None else {"cached_tokens": known})
 
     found = tokens_per_request([wave_of(cached)])
     assert found is not None
