@@ -16,7 +16,7 @@ import time
 
 from inference_benchmarker.clients import OpenAIClient
 
-COMMAND = None  # of the server: ["vllm", "serve", "Qwen/Qwen2.5-0.5B"]; None: the embedded endpoint
+COMMAND = []  # of the server, as ["vllm", "serve", "Qwen/Qwen2.5-0.5B"]; empty: the embedded endpoint
 GPUS_FLAG = ""  # the flag of COMMAND that takes the number of GPUs, as --tensor-parallel-size; empty: none
 START_S = 900  # in which it must answer
 MODEL = ""  # a name that URL/v1/models lists; empty: the server's own
@@ -90,11 +90,11 @@ def invoke_factory(endpoint_name=None):
 
 
 def payload_factory():
-    def build(*, number=0):
-        """Every setting gets the same prompts, and none is sent twice, so that none comes from a prefix cache."""
-        return request(" ".join(random.Random(number).choices(WORDS, k=INPUT_TOKENS)), OUTPUT_TOKENS)
-
-    return {"pre_computed": False, "input": build}
+    draw = random.Random()  # without a seed: no prompt is ever sent twice, so none comes from a prefix cache
+    return {
+        "pre_computed": False,
+        "input": lambda: request(" ".join(draw.choices(WORDS, k=INPUT_TOKENS)), OUTPUT_TOKENS),
+    }
 
 
 def canary_factory(seed):

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
     from server_capacity.results.types.ranking import RankedRow, Traffics
 
+NO_COST = f"{NO_PRICE} --price gpu=USD is an hour of a GPU."
 NO_LIMIT = (
     "capacity: the rate that each keeps up with, since no --slo was violated below it. Set one with --slo 'p99<500ms'."
 )
@@ -196,7 +197,7 @@ def _on_prices(answered: Sequence[RankedRow], by: By) -> list[str]:
     if by not in ("instances_for_target", "rate") or not answered:
         return []
     if len(unpriced) == len(answered):
-        return [NO_PRICE]
+        return [NO_COST]
     if unpriced:
-        return [f"No price of {', '.join(unpriced)}, so the order is not by cost. {NO_PRICE}"]
+        return [f"No price of {', '.join(unpriced)}, so the order is not by cost. {NO_COST}"]
     return ["The prices are in several currencies, so the order is not by cost."]
