@@ -131,6 +131,7 @@ TAKEN_APART = {
         "inference_benchmarker/engine/processes/child_logs.py:_Log.words",
         "inference_benchmarker/engine/processes/child_logs.py:_cut",
         "inference_benchmarker/engine/worker/check.py:_failure",
+        "inference_benchmarker/engine/worker/check.py:ask",
         "inference_benchmarker/engine/worker/raised.py:traceback_text",
         "inference_benchmarker/report/screen.py:_command_lines",  # a command with a secret is not proposed
         "inference_benchmarker/system/out_of_resources.py:_last_line",

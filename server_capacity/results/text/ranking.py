@@ -197,8 +197,10 @@ def _unanswered(data: RankingResult) -> Iterator[str]:
 
 
 def _why(row: RankedRow) -> str:
-    """The reason why a row has no rank."""
-    return "; ".join([*row.warnings, row.headline])
+    """The reason why a row has no rank, and what its tokens would cost."""
+    cost = output_cost(row)
+    tokens = [] if cost is None else [f"{money_of(row, cost)} per million output tokens"]
+    return "; ".join([*row.warnings, row.headline, *tokens])
 
 
 def _recommender(data: RankingResult) -> Iterator[str]:
