@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from server_capacity.results.agreement import HOURS_A_MONTH, between, like, needed
+from server_capacity.results.types.price import per_million
+from server_capacity.results.types.ranking import TokenCosts, TokensEach
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -27,6 +29,7 @@ def ranking_problems(found: RankingResult) -> Iterator[str]:
         if not row.capacity:
             yield f"row {place} has a rank but no search"
         yield from _of_row(row, place)
+        yield from _of_tokens(row, place)
         yield from _of_target(row, place, found)
     if found.exit_code == 0 and any(row.exit_code for row in ranked):
         yield "its exit code is 0, but a search that it is built on has another one"
@@ -44,6 +47,17 @@ def _of_row(row: RankedRow, place: int) -> Iterator[str]:
         and not like(row.cost_month, row.cost_hour * HOURS_A_MONTH)
     ):
         yield f"row {place} costs {row.cost_month:g} per month, but {row.cost_hour:g} per hour"
+
+
+def _of_tokens(row: RankedRow, place: int) -> Iterator[str]:
+    """The cost of output tokens follows from the price, the lower end and the tokens of each arrival."""
+    each, costs = row.tokens_each or TokensEach(), row.token_costs or TokenCosts()
+    low = row.rate if row.interval is None else row.interval.low
+    if row.price is None or not low or each.output is None or costs.output is None:
+        return
+    expected = per_million(row.price.per_hour, low / row.measured_on * each.output)
+    if expected is not None and not like(costs.output, expected):
+        yield f"row {place} costs {costs.output:g} per million output tokens, which does not follow from its rate"
 
 
 def _of_target(row: RankedRow, place: int, found: RankingResult) -> Iterator[str]:

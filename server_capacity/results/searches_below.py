@@ -56,7 +56,7 @@ def _require_search_of(row: RankedRow, name: str, data: dict[str, Any], found: R
 
 def _same_keys(row: RankedRow) -> tuple[str, ...]:
     """The parts of a row that are its search's: an earlier version stored no more of its end than the outcome."""
-    keys = ("outcome", "interval", "limit", "latency", "instances", "endpoint", "seconds_to_create")
+    keys = ("outcome", "interval", "limit", "latency", "instances", "endpoint", "seconds_to_create", "tokens_each")
     return keys if row.exit_code is None else (*keys, "ended", "confirmed")
 
 

@@ -98,6 +98,13 @@ def test_the_cheapest_tokens_are_first_with_both_ends_of_the_interval() -> None:
     assert kept == found
 
 
+def test_a_cost_that_does_not_follow_from_the_rate_is_refused() -> None:
+    data = encoded(by_tokens())
+    data["rows"][0]["token_costs"]["output"] = 0.5
+    with pytest.raises(ValueError, match="row 1 costs 0\\.5 per million output tokens"):
+        check_ranking(data)
+
+
 def test_the_table_shows_the_cost_and_a_note_the_other_kinds() -> None:
     text = to_text(by_tokens())
     assert max(map(len, text.split("\n\n")[1].splitlines())) <= WIDTH
