@@ -92,8 +92,8 @@ def _rank(row: RankedRow) -> str:
 
 
 def _measured(row: RankedRow) -> list[str]:
-    """Rate, interval and p99."""
-    if not row.rank:
+    """Rate, interval and p99; also of a variant whose answers are others."""
+    if not row.rank and _answers(row) != "differ":
         return ["-", "-", "-"]
     rate, interval = row.rate, row.interval
     p99 = None if row.latency is None else row.latency.p99

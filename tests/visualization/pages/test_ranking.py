@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from server_capacity.results.equal_answers import Given, with_answers
 from server_capacity.results.ranking_order import ranking
 from server_capacity.results.ranking_row import Aim, failed_row
+from server_capacity.results.types.capacity import CanaryAnswer
 from tests.mentions import mentions
 from tests.rankings import drawn, ranked, row
 from visualization.pages.html import page
@@ -97,3 +99,18 @@ def test_curves_are_those_of_all_variants_under_their_names(tmp_path: Path) -> N
     (section,) = (each for each in figures.sections if each.key == "curve")
     assert [card.label for card in figures.runs] == ["m5", "c5"]
     assert {line.run for chart in section.charts for line in getattr(chart, "lines", ())} >= {0, 1}
+
+
+def test_a_variant_whose_answers_differ_is_marked_with_its_capacity(tmp_path: Path) -> None:
+    known = [Given(tuple(CanaryAnswer(text, len(text)) for text in texts)) for texts in (["a b c"], ["a"])]
+    figures = drawn(tmp_path, ranking(with_answers([row("m5", 300), row("c5", 400)], known), Aim()))
+
+    (table,) = figures.answer
+    first, second = (each.cells for each in table.rows)
+    place = table.head.index("answers")
+    assert [(each[0], each[1], each[place]) for each in (first, second)] == [
+        ("m5", "1", "equal"),
+        ("c5", "other answers", "differ"),
+    ]
+    assert second[2] == "412/s"
+    assert any(note.startswith("✗ c5: answers differ from those of m5: shorter to 1 of 1") for note in table.notes)
