@@ -37,7 +37,7 @@ BAND = 0.05
 """Lengths that differ by no more than this share are as good as the same."""
 ALPHA = 0.001
 """The chance that the interval of the ratio of lengths misses the true one, of each pair of variants."""
-FEWEST = 20
+FEWEST = 50
 """Answers of a variant, for the interval of their mean length to be believed."""
 NOT_COMPARED = (
     "The answers of the variants were not compared: that takes a canary_factory in the factories file, or answers "

@@ -99,8 +99,8 @@ UNSTEADY: list[str | None] = [None] * 6
         (given(WORDS), given(UNSTEADY, None), (True, None), "undecided whether answers are equal to those of a: "),
         (given(WORDS), given(UNSTEADY, 80.0), (True, False), "80 output tokens an answer, not 100"),
         (given(None), given(None, 130.0), (False, True), "answers differ from those of b: no fixed questions"),
-        (given(WORDS), given(WORDS, 97.0, sd=20, n=30), (True, True), "cannot tell by length: 0.8"),
-        (given(None), given(None, 97.0, sd=20, n=19), (True, None), "too few answers"),
+        (given(WORDS), given(WORDS, 97.0, sd=20, n=50), (True, True), "cannot tell by length: 0.88"),
+        (given(None), given(None, 97.0, sd=20, n=49), (True, None), "too few answers"),
         (given(None, 0.0), given(None), (False, True), "0 output tokens an answer, not 100"),
     ],
 )
@@ -172,16 +172,16 @@ def test_answers_that_nobody_compared_are_said_to_be_so() -> None:
 
 
 def test_the_interval_of_a_ratio_of_lengths_holds() -> None:
-    """2,000 pairs of samples of equal, widely spread lengths: the 99.9% interval misses 1 in 0.1%, of few answers."""
+    """2,000 pairs of the fewest answers, of widely spread lengths with one mean: 1 is missed in about 0.1% of them."""
     source, missed, called = random.Random(5), 0, 0
     for _ in range(2000):
-        one, other = (_lengths([source.lognormvariate(5, 0.8) for _ in range(100)]) for _ in range(2))
+        one, other = (_lengths([source.lognormvariate(5, 0.8) for _ in range(50)]) for _ in range(2))
         found = length_ratio(one, other)
         assert found is not None
         missed += not found.low <= 1 <= found.high
         called += found.high < 0.95 or found.low > 1.05
-    assert missed <= 8
-    assert called <= 4
+    assert missed <= 6
+    assert called <= 3
 
 
 def _lengths(values: list[float]) -> PerRequest:
