@@ -132,7 +132,7 @@ def test_a_ranking_of_engines_puts_the_cheapest_that_answers_the_same_first(
     """Both hold the highest rate that is tried, and one stops after 4 of 20 tokens."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "engine.py").write_text(ENGINE)
-    flags = ("--max-rps", "20", "--time", "5", "--price", "gpu=2.5", "--yes", "--output-dir", "out")
+    flags = ("--max-rps", "20", "--time", "15", "--price", "gpu=2.5", "--yes", "--output-dir", "out")
 
     cli.main(["capacity", "--factories-file", "engine.py", "--slo", "p99<1s", "--vary", "tokens=4,20", *flags])
 
