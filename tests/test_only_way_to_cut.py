@@ -167,6 +167,7 @@ TAKEN_APART = {
         "visualization/run_page/words.py:lines",
     ),
     "is our own help": (
+        "inference_benchmarker/cli/core/arguments.py:_Help._format_usage",
         "inference_benchmarker/cli/core/arguments.py:_Help._split_lines",
         "inference_benchmarker/cli/core/arguments.py:_fitted",
         "inference_benchmarker/cli/core/examples.py:_about",

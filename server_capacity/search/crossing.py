@@ -96,7 +96,7 @@ def _dispersion(blocks: Sequence[UsersBlock], expected: Floats) -> tuple[float, 
 
 
 def _joined(runs: Sequence[Sequence[tuple[float, float, float]]], times: int) -> Floats:
-    """What was over and what was expected in so many blocks in a row of the same users: shape (parts, 2)."""
+    """The counts over the limit and those expected, of so many blocks in a row of the same users: shape (parts, 2)."""
     parts = (run[begin : begin + times] for run in runs for begin in range(0, len(run), times))
     return np.array([[sum(over for _, over, _ in part), sum(some for *_, some in part)] for part in parts])
 

@@ -187,7 +187,7 @@ def _clauses(claims: Sequence[Stretch], answer: Answer) -> Iterator[str]:
         ends_with_all = each.high >= answer.shared
         end = switch or f"{number_text(each.high, each.low)} {UNIT}"
         if each.low == 0:
-            where = "for every user that any other serves" if ends_with_all else f"for every user slower than {end}"
+            where = "at every speed that the others reach" if ends_with_all else f"for every user slower than {end}"
         elif before is not None and _switch(before, each, answer):
             where = "beyond" if ends_with_all else f"from there to {end}"
         else:

@@ -175,7 +175,7 @@ CAPACITY_FLAGS: Table = table_for(
                 "--cache",
                 "KIND",
                 "as-is (default); warm: send each payload once before the search (with sessions: each shared prefix "
-                "once before each wave); fresh: begin every conversation with the wave's new word",
+                "once before each wave); fresh: begin all conversations of a wave with a new word",
                 _cache,
             ),
         ],

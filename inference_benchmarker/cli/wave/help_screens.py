@@ -51,7 +51,7 @@ commands (each with --help):
   benchmark hosts COMMAND      prepare, check and clean hosts that send load
   benchmark --kubernetes       send a wave from pods, through your kubectl
   benchmark kubernetes fetch   fetch the results of that wave
-  benchmark kubernetes clean   remove the Kubernetes objects of ended waves
+  benchmark kubernetes clean   remove Jobs that ended or never began
   benchmark manifests          print Kubernetes objects for a wave from pods
   benchmark endpoints clean    remove endpoints left behind by killed commands
   benchmark completion SHELL   print the completion script for bash or zsh

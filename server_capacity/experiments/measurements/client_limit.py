@@ -161,9 +161,9 @@ class ClientWatch:
             return ""
         p99 = duration_text(lag.percentile(99) or 0.0)
         hosts = [name for name, its in feed.lags(stage).items() if _late(its, limit_s) >= LATE_SHARE * its.count]
+        share = f"{percent_text(late / lag.count)} of the requests (allowed: {LATE_SHARE:.0%})"
         return (
-            f"{CLIENT}: {_names(hosts)}it sent {percent_text(late / lag.count)} of the requests more than "
-            f"{duration_text(limit_s)} late (p99 schedule lag {p99}), and at most {LATE_SHARE:.0%} may be"
+            f"{CLIENT}: {_names(hosts)}it sent {share} more than {duration_text(limit_s)} late (p99 schedule lag {p99})"
         )
 
     def _busy(self, spool_state: SpoolState) -> str:

@@ -69,6 +69,7 @@ class Confirmed:
             verdict=self.judgement,
             spoilt=self.spoilt,
             spoilt_by=("server" if self.by_server else "client") if self.spoilt else None,
+            invalid="" if self.spoilt or self.wave.verdict.valid else _invalid(self.wave),
             exit_code=self.wave.verdict.exit_code,
             limits=[
                 *(_limit_row(self.wave, question, limit, each) for limit, each in limits),
@@ -118,3 +119,9 @@ def _limit_text(limit: Limit | UserLimit, value: float) -> str:
     if isinstance(limit, UserLimit):
         return number_text(value, limit.bound)
     return percent_text(value) if limit.bound_s is None else duration_text(value)
+
+
+def _invalid(wave: Wave) -> str:
+    """The findings that make the verdict of the wave itself INVALID."""
+    found = (finding for finding in wave.verdict.findings if finding.severity == "invalid")
+    return "; ".join(f"{finding.code} {finding.measured}" for finding in found)

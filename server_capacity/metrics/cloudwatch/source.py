@@ -160,7 +160,7 @@ class CloudWatch:
         most = f", {max(waits):g} s at most" if len(waits) == len(self._blocks) else ""
         reason = f"they can arrive up to {longest.lag + longest.period:g} s (Lag + Period) after the wave"
         waiting = f" (waiting {left_s:.0f} s more: {reason}{most})"
-        return f"⏳ Fetching metrics from stream: cloudwatch{waiting if left_s > 0 else ''}..."
+        return f"⏳ Fetching metrics from stream: cloudwatch{waiting if left_s >= 1 else ''}..."
 
     def _wait(self, waiting: _Waiting, say: Callable[[str], None]) -> None:
         interval_s = poll_interval(min(block.period for block in self._blocks))

@@ -153,6 +153,8 @@ def _wave_texts(waves: Sequence[Confirmation], found: CapacityResult) -> Iterato
         if wave.spoilt:
             whose = "the server did not stay constant" if wave.spoilt_by == "server" else "this client was the limit"
             first, values = f"{first} because {whose}", [wave.spoilt]
+        if wave.invalid:
+            values.append(f"INVALID as a wave of its own: {wave.invalid}. Its lag is short beside these limits")
         yield from _listed(first, values)
 
 

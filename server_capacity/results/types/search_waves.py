@@ -92,7 +92,10 @@ class ConfirmedLimit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Confirmation:
-    """A wave at the answer. ``spoilt``: why it does not count, or empty, and by whom."""
+    """A wave at the answer. ``spoilt``: why it does not count, or empty, and by whom.
+
+    ``invalid``: why its own verdict is INVALID although it counts here: a lag that is short beside the limits.
+    """
 
     directory: str = ""
     rate: Rate
@@ -101,6 +104,7 @@ class Confirmation:
     verdict: Verdict
     spoilt: str = ""
     spoilt_by: Literal["server", "client"] | None = None
+    invalid: str = field(default="", metadata=OMITTED)
     exit_code: ExitCode | None = None
     limits: list[ConfirmedLimit] = field(default_factory=list)
     server_metrics: dict[str, dict[str, float | None]] = field(default_factory=dict)

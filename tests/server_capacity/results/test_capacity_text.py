@@ -258,6 +258,12 @@ def test_there_is_one_capacity_and_the_model_is_for_who_asks() -> None:
     assert "disagree. Plan with 168/s" in " ".join(to_text(apart).split())
 
 
+def test_a_confirming_wave_that_is_invalid_on_its_own_says_so() -> None:
+    late = {**HELD, "invalid": "schedule_lag p99 9.76 ms (limit 5 ms)"}
+    text = " ".join(to_text(searched(confirmation=[late])).split())
+    assert "INVALID as a wave of its own: schedule_lag p99 9.76 ms (limit 5 ms)" in text
+
+
 def test_steps_are_numbered_without_gaps() -> None:
     rows = [stretch(0, 10), stretch(3, 0), stretch(4, 20, purpose="again"), stretch(9, 30, purpose="bisect")]
     lines = to_text(searched(stretches=rows)).splitlines()

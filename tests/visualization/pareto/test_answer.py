@@ -70,7 +70,7 @@ def test_more_gpus_for_the_same_tokens_are_worse() -> None:
     answer, text = said(both)
     assert [each.best for each in answer.best if not each.alone] == ["B"]
     assert both[0].per_gpu[OUTPUT].value == 100
-    assert mentions(text, "B is better for every user")
+    assert mentions(text, "B is better at every speed")
 
 
 def test_overlapping_intervals_decide_nothing() -> None:

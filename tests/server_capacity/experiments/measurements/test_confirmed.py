@@ -2,8 +2,33 @@
 
 from __future__ import annotations
 
+import pytest
+
 from inference_benchmarker.facts.server_metric import ServerMetric
-from server_capacity.experiments.measurements.confirmed import reported_values
+from inference_benchmarker.plan.slo import Slo
+from inference_benchmarker.wave.wave import Wave
+from server_capacity.experiments.measurements.client_limit import spoilt
+from server_capacity.experiments.measurements.confirmed import Confirmed, Judgement, reported_values
+from server_capacity.experiments.measurements.counting import count_stages
+from server_capacity.experiments.measurements.question import Question
+from server_capacity.search.limits import limits_of
+from server_capacity.search.settings import Settings
+from tests.waves import MS, observe, on_time, open_plan
+
+
+@pytest.mark.parametrize(("late_ms", "invalid"), [(0, ""), (9, "schedule_lag")])
+def test_a_wave_that_counts_although_it_is_invalid_says_why(late_ms: int, invalid: str) -> None:
+    plan = open_plan("20", "20", slos=(Slo.parse("p99<100ms"),))
+    asked = Question(plan, limits_of(plan.slos, 0.95), Settings(time_s=60.0), 1)
+    later = late_ms * MS
+    rows = [each._replace(sent=each.sent + later, done=each.done + later) for each in on_time(plan)]
+    facts = observe(plan, rows)
+    wave = Wave(**{name: getattr(facts, name) for name in facts.__dataclass_fields__})
+    assert not spoilt(asked, wave), "9 ms are less than a tenth of the limit"
+    judged: list[Judgement] = ["holds" for _ in asked.limits]
+    found = Confirmed(wave, count_stages(wave, asked.limits)[0], tuple(judged)).to_result(asked)
+    assert found.invalid.startswith(invalid)
+    assert bool(found.invalid) == bool(invalid)
 
 
 def test_each_series_has_its_own_values_and_a_bound_none() -> None:
