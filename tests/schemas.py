@@ -14,6 +14,7 @@ from server_capacity.results.types.capacity import CapacityResult
 from server_capacity.results.types.plan import PlanResult
 from server_capacity.results.types.proof import ProofResult
 from server_capacity.results.types.ranking import RankingResult
+from server_capacity.results.types.surface import SurfaceResult
 from server_capacity.results.types.tiers import TiersResult
 from visualization.comparison.result import AbResult
 
@@ -23,6 +24,7 @@ KINDS: dict[str, tuple[type, str]] = {
     "capacity": (CapacityResult, "`benchmark capacity`"),
     "ranking": (RankingResult, "`benchmark capacity --vary`"),
     "tiers": (TiersResult, "`benchmark capacity --tier`"),
+    "surface": (SurfaceResult, "`benchmark capacity --over`"),
     "fleet_plan": (PlanResult, "`benchmark plan`"),
     "proof": (ProofResult, "`benchmark capacity --verify`"),
     "ab": (AbResult, "`benchmark ab`"),

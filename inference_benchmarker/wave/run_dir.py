@@ -24,6 +24,7 @@ _ANSWERS = {
     "capacity": ("search", "capacity.json"),
     "ranking": ("ranking", "ranking.json"),
     "tiers": ("search", "tiers.json"),
+    "surface": ("search", "surface.json"),
     "proof": ("proof", "proof.json"),
     "plan": ("plan", "fleet_plan.json"),
     "ab": ("comparison", "ab.json"),

@@ -12,6 +12,7 @@ from server_capacity.results.capacity_checks import capacity_problems
 from server_capacity.results.plan_checks import plan_problems
 from server_capacity.results.proof_checks import proof_problems
 from server_capacity.results.ranking_checks import ranking_problems
+from server_capacity.results.surface_checks import surface_problems
 from server_capacity.results.tiers_checks import tiers_problems
 
 if TYPE_CHECKING:
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from server_capacity.results.types.plan import PlanResult
     from server_capacity.results.types.proof import ProofResult
     from server_capacity.results.types.ranking import RankingResult
+    from server_capacity.results.types.surface import SurfaceResult
     from server_capacity.results.types.tiers import TiersResult
 
 
@@ -48,6 +50,15 @@ def check_tiers(data: Mapping[str, Any]) -> TiersResult:
 
     found = decoded(data, TiersResult)
     _require(tiers_problems(found))
+    return found
+
+
+def check_surface(data: Mapping[str, Any]) -> SurfaceResult:
+    """The object of ``surface.json``."""
+    from server_capacity.results.types.surface import SurfaceResult
+
+    found = decoded(data, SurfaceResult)
+    _require(surface_problems(found))
     return found
 
 

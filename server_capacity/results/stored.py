@@ -16,13 +16,14 @@ from server_capacity.results.types.capacity import CapacityResult
 from server_capacity.results.types.plan import PlanResult
 from server_capacity.results.types.proof import ProofResult
 from server_capacity.results.types.ranking import RankingResult
+from server_capacity.results.types.surface import SurfaceResult
 from server_capacity.results.types.tiers import TiersResult
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
     from pathlib import Path
 
-T = TypeVar("T", CapacityResult, PlanResult, ProofResult, RankingResult, TiersResult)
+T = TypeVar("T", CapacityResult, PlanResult, ProofResult, RankingResult, SurfaceResult, TiersResult)
 
 
 class Loaded(NamedTuple, Generic[T]):

@@ -16,6 +16,7 @@ from inference_benchmarker.cli.capacity.capacity_flags import (
     without_others,
 )
 from inference_benchmarker.cli.capacity.llm_demo import engine_of_demo, llm_problems
+from inference_benchmarker.cli.capacity.over_flags import over_of
 from inference_benchmarker.cli.capacity.ranking import before, rank
 from inference_benchmarker.cli.capacity.searching import (
     cleaned,
@@ -25,6 +26,7 @@ from inference_benchmarker.cli.capacity.searching import (
     served,
     tidied,
 )
+from inference_benchmarker.cli.capacity.surface import Asked, search_surface, surface_problems
 from inference_benchmarker.cli.capacity.tier_flags import tiers_of
 from inference_benchmarker.cli.capacity.tiers import questions_of, search_tiers
 from inference_benchmarker.cli.capacity.vary_flags import asked_of
@@ -38,7 +40,7 @@ from inference_benchmarker.cli.core.pages import draw_capacity
 from inference_benchmarker.cli.core.terminal import how_far, passing, print_json, print_report, say, say_nothing
 from inference_benchmarker.cli.wave.export_flags import exports_of
 from inference_benchmarker.cli.wave.exporting import exporting
-from inference_benchmarker.errors import BenchmarkError
+from inference_benchmarker.errors import BenchmarkError, refuse
 from inference_benchmarker.system.memory import give_back_large_blocks
 from inference_benchmarker.words.redact import HEADERS
 
@@ -53,6 +55,7 @@ if TYPE_CHECKING:
     from inference_benchmarker.plan.plan import WavePlan
     from server_capacity.experiments.measurements.question import Question
     from server_capacity.experiments.ranking.jobs import Job
+    from server_capacity.models.surface.lengths import Over
     from server_capacity.results.types.capacity import CapacityResult
 
 _DESCRIPTION = """\
@@ -82,7 +85,8 @@ def run(arguments: list[str]) -> int:
 
 def _run(options: dict[str, Any], addresses: list[str], problems: list[str]) -> int:
     planned = planned_by(options, addresses)
-    questions, asked, exports, described = _understood(options, addresses, problems)
+    over = over_of(options, problems)
+    questions, asked, exports, described = _understood(options, addresses, problems, over)
     question = next(iter(questions.values()))
     give_back_large_blocks()
     tell = say_nothing if options["quiet"] else say
@@ -101,7 +105,10 @@ def _run(options: dict[str, Any], addresses: list[str], problems: list[str]) -> 
         jobs = jobs_of(question.plan, asked.endpoints, make=asked.ranked or not options["demo"])
         if asked.ranked:
             return rank(question, jobs, asked, options, tell)
-        before(sum(each.longest_s for each in questions.values()), jobs, asked, tell)
+        searches = len(over.fitted + over.held_out) if over else 1
+        before(searches * sum(each.longest_s for each in questions.values()), jobs, asked, tell)
+        if over is not None:
+            return search_surface(Asked(over, question), jobs[0], options, tell, export)
         if options["tier"] is not None:
             return search_tiers(questions, jobs[0], options, tell, export)
         folder, found = _searched(question, jobs[0], options, tell, export)
@@ -135,6 +142,8 @@ def search_of(arguments: list[str]) -> WavePlan:
     os.environ.pop(HEADERS, None)
     options, addresses, problems = search_options(capacity_parser(), arguments)
     planned = planned_by(options, addresses)
+    if options["over"] is not None:
+        problems.append("--over is not for pods: send from this machine, or from --hosts.")
     if options["tier"] is not None:
         problems.append("--tier is not for pods: search each tier with --slo, or send from this machine or --hosts.")
     questions, asked, *_ = _understood(options, addresses, problems)
@@ -149,7 +158,7 @@ def search_of(arguments: list[str]) -> WavePlan:
 
 
 def _understood(
-    options: dict[str, Any], addresses: list[str], problems: list[str]
+    options: dict[str, Any], addresses: list[str], problems: list[str], over: Over | None = None
 ) -> tuple[dict[str, Question], VariantsRequest, Exports, Described | None]:
     """The search of each tier, or the only one; the endpoints to make, where figures go, the requests to an address.
 
@@ -157,6 +166,8 @@ def _understood(
     """
     if options["demo"]:
         fill_in_demo(options)
+    if over is not None:
+        options["input_tokens"], options["output_tokens"] = map(str, over.base)
     cache = options["cache"]
     if cache == WARM and sends_payloads(options, addresses):
         options["cache"] = None  # the search sends them, and no constant of the file
@@ -168,6 +179,8 @@ def _understood(
         problems.append("--export is for one search, and --vary runs several, each in a process of its own.")
     tiers = tiers_of(options, problems)
     questions = questions_of(tiers, options, problems) if tiers else {"": make_question(options, problems)}
+    if over is not None:
+        refuse(surface_problems(questions[""]))
     return questions, asked, exports, described
 
 

@@ -7,6 +7,7 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from inference_benchmarker.cli.capacity.over_flags import OVER_FLAG
 from inference_benchmarker.cli.capacity.tier_flags import TIER_FLAG
 from inference_benchmarker.cli.capacity.users_flags import (
     REQUESTS,
@@ -142,6 +143,7 @@ CAPACITY_FLAGS: Table = table_for(
                 _choice(RPS, REQUESTS, SESSIONS, USERS),
             ),
             *USER_FLAGS,
+            OVER_FLAG,
             Flag(
                 "--arrivals",
                 "KIND",

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 _FUTURE = timedelta(minutes=1)
 """So far clocks of hosts lie apart that share a folder."""
 OF_WAVES = ("ab.json", "capacity.json")
-OF_ANSWERS = (*OF_WAVES, "fleet_plan.json", "proof.json", "ranking.json", "tiers.json")
+OF_ANSWERS = (*OF_WAVES, "fleet_plan.json", "proof.json", "ranking.json", "surface.json", "tiers.json")
 """The files by which folders with more than a run are known."""
 
 

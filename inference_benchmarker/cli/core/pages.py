@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from server_capacity.results.types.capacity import CapacityResult
     from server_capacity.results.types.plan import PlanResult
     from server_capacity.results.types.ranking import RankingResult
+    from server_capacity.results.types.surface import SurfaceResult
     from server_capacity.results.types.tiers import TiersResult
     from server_capacity.results.types.users_plan import UsersPlan
     from visualization.figures.figures import Figures
@@ -45,6 +46,14 @@ def draw_tiers(found: TiersResult, searched: Mapping[Path, CapacityResult], fold
         return None
     figures = make_figures((), None, read_capacities(stored, {}, searched.__getitem__))
     return _draw(lambda: replace(figures, title="Tiers", lead=found.headline), folder, "tiers", tell)
+
+
+def draw_surface(found: SurfaceResult, folder: Path, tell: Tell) -> Path | None:
+    """Those of a surface, and the path of the page."""
+    from server_capacity.results.text.surface import doubled_text
+    from visualization.pages.surface import surface_figures
+
+    return _draw(lambda: surface_figures(found, doubled_text), folder, "surface", tell)
 
 
 def draw_ranking(found: RankingResult, folder: Path, tell: Tell) -> Path | None:

@@ -54,11 +54,12 @@ def run(arguments: list[str]) -> int:
 
 
 def _stored(folder: Path) -> Loaded[Any] | None:
-    """The answer of a search, a plan, a proof, a ranking or several tiers, where the folder has one."""
+    """The answer of a search, a plan, a proof, a ranking, several tiers or a surface, where the folder has one."""
     from server_capacity.experiments.proof import folder as of_proof
     from server_capacity.planning import folder as of_plan
     from server_capacity.results import capacity_folder as of_capacity
     from server_capacity.results import ranking_folder as of_ranking
+    from server_capacity.results import surface_folder as of_surface
     from server_capacity.results import tiers_folder as of_tiers
 
     kinds: tuple[tuple[Callable[[Path], bool], Callable[[Path], Loaded[Any]]], ...] = (
@@ -66,17 +67,21 @@ def _stored(folder: Path) -> Loaded[Any] | None:
         (of_plan.is_plan, of_plan.load),
         (of_proof.is_proof, of_proof.load),
         (of_ranking.is_ranking, of_ranking.load),
+        (of_surface.is_surface, of_surface.load),
         (of_tiers.is_tiers, of_tiers.load),
     )
     return next((load(folder) for is_one, load in kinds if is_one(folder)), None)
 
 
 def _searches(folder: Path, stored: Loaded[Any] | None) -> list[Path]:
-    """The folders of the searches in it, where it has the answers of several tiers."""
-    from server_capacity.results.tiers_folder import searches
+    """The folders of the searches in it, where it has the answers of several."""
+    from server_capacity.results import surface_folder, tiers_folder
+    from server_capacity.results.types.surface import SurfaceResult
     from server_capacity.results.types.tiers import TiersResult
 
-    return searches(folder, stored.found) if stored and isinstance(stored.found, TiersResult) else []
+    if stored and isinstance(stored.found, TiersResult):
+        return tiers_folder.searches(folder, stored.found)
+    return surface_folder.searches(folder, stored.found) if stored and isinstance(stored.found, SurfaceResult) else []
 
 
 def _of_a_run(options: Namespace) -> int:

@@ -7,11 +7,12 @@ are counted anew with the result, and so on. Requests that wait for a step under
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
+from inference_benchmarker.embedded.llm.rules import EngineRules
 from inference_benchmarker.embedded.llm.streams import SAME_STEP_MS, Segments, Streams
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.summary.statistics.student_t import student_t
@@ -63,7 +64,9 @@ class Constant:
 class Fit:
     """The constants in the order of ``NAMES``, those of contexts for a token of them and not for a share of the cache.
 
-    ``idle``: of how many streams. ``decodes``, ``context``: the most that a step of the run had.
+    ``idle``: of how many streams. ``decodes``, ``context``: the most that a step of the run had. ``deviations``:
+    of the constants that are served when a stretch of the run is left out, a row each; their squares add up to the
+    variance.
     """
 
     constants: tuple[Constant, ...]
@@ -71,20 +74,40 @@ class Fit:
     idle: int
     decodes: int
     context: float
+    deviations: Floats = field(compare=False, repr=False)
 
     def rules(self, kv_tokens: int) -> tuple[tuple[Constant, ...], tuple[Constant, ...]]:
         """The constants of prompts, and of steps for a KV cache of so many tokens."""
-        units = (1.0, 1.0, 1.0, float(kv_tokens) ** 2, float(kv_tokens), 1.0, 1.0)
         found = tuple(
             Constant(each.name, each.value * unit, each.low * unit, each.high * unit)
-            for each, unit in zip(self.constants, units, strict=False)
+            for each, unit in zip(self.constants, _units(kv_tokens), strict=False)
         )
         return found[:3], found[3:]
+
+    def drawn(self, number: int, seed: int) -> Floats:
+        """So many sets of the constants, in the order of ``NAMES``, that lie as far from the fit as the truth may."""
+        steps = np.random.default_rng(seed).standard_normal((number, len(self.deviations)))
+        found = np.array([each.value for each in self.constants]) + WIDER * steps @ self.deviations
+        found[:, NOT_NEGATIVE] = np.maximum(found[:, NOT_NEGATIVE], 0.0)
+        return np.asarray(found)
 
     @property
     def way(self) -> Constant:
         """The time that a client's TTFT has beyond the engine's, in ms."""
         return self.constants[-1]
+
+
+def engine_of(constants: Floats, kv_tokens: int) -> EngineRules:
+    """The engine with constants in the order of ``NAMES``, and a KV cache of so many tokens."""
+    a, b, c, step_a, step_b, step_c, step_d = (
+        float(value) * unit for value, unit in zip(constants, _units(kv_tokens), strict=False)
+    )
+    return EngineRules(kv_tokens, (a, b, c), (step_a, step_b, step_c, step_d))
+
+
+def _units(kv_tokens: int) -> tuple[float, ...]:
+    """Of the constants as a profile has them: a context is a share of the cache."""
+    return (1.0, 1.0, 1.0, float(kv_tokens) ** 2, float(kv_tokens), 1.0, 1.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,11 +132,15 @@ def fit(streams: Streams) -> Fit:
         values, _ = _solved(_rows(streams, segments, idle), np.ones(len(NAMES), bool))
         segments.count_by(tuple(values[:3]), tuple(values[3:7]))
     rows = _without_odd(_rows(streams, segments, idle))
-    served = _served(rows)
-    _refuse_misfit(rows, served[0])
-    constants = map(Constant, NAMES, *np.array(served).tolist())
+    values, low, high, deviations = _served(rows)
+    _refuse_misfit(rows, values)
     return Fit(
-        tuple(constants), len(streams), int(idle.sum()), int(segments.decodes.max()), float(segments.context.max())
+        tuple(map(Constant, NAMES, values.tolist(), low.tolist(), high.tolist())),
+        len(streams),
+        int(idle.sum()),
+        int(segments.decodes.max()),
+        float(segments.context.max()),
+        deviations,
     )
 
 
@@ -161,17 +188,17 @@ def _rows(streams: Streams, segments: Segments, idle: Mask) -> _Rows:
 
 
 def _solved(rows: _Rows, used: Mask) -> tuple[Floats, Floats]:
-    """Values and standard errors of the constants that are used, 0 of the others."""
+    """Values of the constants that are used, 0 of the others, and their deviations without each stretch of the run."""
     columns, errors = rows.columns[:, used], _errors(rows, used)
     units = np.maximum(np.abs(columns).max(axis=0), 1e-300)
     columns, times = columns / units / errors[:, None], rows.times / errors
     values = np.linalg.lstsq(columns, times)[0]
     blocks = np.minimum((BLOCKS * (rows.at - rows.at.min()) / max(np.ptp(rows.at), 1e-9)).astype(int), BLOCKS - 1)
     left_out = [np.linalg.lstsq(columns[blocks != each], times[blocks != each])[0] for each in range(BLOCKS)]
-    deviations = np.sqrt((BLOCKS - 1) / BLOCKS * np.sum((np.array(left_out) - values) ** 2, axis=0))
-    found, spread = np.zeros(len(used)), np.zeros(len(used))
-    found[used], spread[used] = values / units, deviations / units
-    return found, spread
+    found, deviations = np.zeros(len(used)), np.zeros((BLOCKS, len(used)))
+    found[used] = values / units
+    deviations[:, used] = np.sqrt((BLOCKS - 1) / BLOCKS) * (np.array(left_out) - values) / units
+    return found, deviations
 
 
 def _errors(rows: _Rows, used: Mask) -> Floats:
@@ -205,22 +232,23 @@ def _is_usual(deviations: Floats, rows: _Rows) -> Mask:
     return found
 
 
-def _served(rows: _Rows) -> tuple[Floats, Floats, Floats]:
+def _served(rows: _Rows) -> tuple[Floats, Floats, Floats, Floats]:
     """The values without what the run does not show: the least sure goes first, and the rest is fitted again.
 
     And the ends of their intervals, which hold those of each fit: without a constant that is small but not 0, the
-    others are surer than they are right.
+    others are surer than they are right. Last, the deviations of the constants that are served.
     """
     used, sure = np.ones(len(NAMES), bool), WIDER * student_t(0.95, BLOCKS - 1)
     low, high = np.full(len(NAMES), np.inf), np.full(len(NAMES), -np.inf)
     while True:
-        values, errors = _solved(rows, used)
+        values, deviations = _solved(rows, used)
+        errors = np.sqrt(np.sum(deviations**2, axis=0))
         low, high = np.minimum(low, values - sure * errors), np.maximum(high, values + sure * errors)
         scores = np.divide(values, errors, out=np.full(len(values), np.inf), where=errors > 0)
         doubted = [each for each in OPTIONAL if used[each] and abs(scores[each]) < sure]
         doubted += [each for each in NOT_NEGATIVE if used[each] and values[each] < 0]
         if not doubted:
-            return values, low, high
+            return values, low, high, deviations
         used[min(doubted, key=lambda each: abs(scores[each]))] = False
 
 

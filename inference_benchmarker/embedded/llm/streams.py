@@ -6,16 +6,19 @@ neighbouring first and last tokens of all streams there is a whole number of ste
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from inference_benchmarker.records.columns import Floats, Mask
 
 SAME_STEP_MS = 2.0
 """Tokens that came so close to each other are of one step: on their way some are held up by others."""
+_APART_MS = 1000.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,3 +135,13 @@ def _joined(instants: Floats) -> Floats:
     sorted_ones, of = np.unique(instants, return_inverse=True)
     step = np.cumsum(np.r_[0, np.diff(sorted_ones) > SAME_STEP_MS])[of]
     return np.asarray((np.bincount(step, instants) / np.bincount(step))[step])
+
+
+def one_after_another(parts: Sequence[Streams]) -> Streams:
+    """The streams of several waves of one engine, which was idle between them."""
+    shifted, at = [], 0.0
+    for part in parts:
+        by = at - float(part.sent.min()) if len(part) else 0.0
+        shifted.append(replace(part, sent=part.sent + by, first=part.first + by, last=part.last + by))
+        at = float(shifted[-1].last.max()) + _APART_MS if len(part) else at
+    return Streams(*(np.concatenate([getattr(each, name) for each in shifted]) for name in Streams.__slots__))

@@ -1,0 +1,1 @@
+"""The surface: capacities at lengths nobody sent, by an LLM engine fitted to what was measured at others. Pure."""
