@@ -26,6 +26,8 @@ from server_capacity.results.ranking_row import Aim, row_of
 from server_capacity.results.text.capacity import to_text as text_of_search
 from server_capacity.results.text.headline import headline as headline_of_search
 from server_capacity.results.text.ranking import to_text as text_of_ranking
+from server_capacity.results.text.surface import doubled_text
+from server_capacity.results.text.surface import to_text as text_of_surface
 from server_capacity.results.text.tiers import to_text as text_of_tiers
 from server_capacity.results.tiers_checks import tier_row
 from server_capacity.results.tiers_folder import tiers_result
@@ -34,6 +36,8 @@ from server_capacity.results.types.result_status import UNSAVED, settled
 from tests.capacities import searched
 from tests.proofs import PLANNED, proof, ran
 from tests.rankings import row
+from tests.surfaces import row as searched_at
+from tests.surfaces import surface
 from tests.waves import chat, drawn, wave
 from visualization.comparison.comparison import compare
 from visualization.comparison.report import to_junit as junit_of_comparison
@@ -43,6 +47,7 @@ from visualization.comparison.result import result_of
 from visualization.figures.capacity import Capacity, capacity_card
 from visualization.pages.pareto import pareto_figures
 from visualization.pages.ranking import ranking_figures
+from visualization.pages.surface import surface_figures
 from visualization.pareto.points import Configuration
 from visualization.pareto.result import pareto_of
 from visualization.pareto.text import to_text as text_of_pareto
@@ -93,6 +98,16 @@ def of_tiers(**more: Any) -> Artefacts:
     found = tiers_result(rows, "", None)
     text = text_of_tiers(found).splitlines()
     return Artefacts(found.exit_code, {"text": text[0], "last": text[-1], "json": found.headline})
+
+
+def of_surface(**more: Any) -> Artefacts:
+    held_out = surface().searches[2]
+    rows = [searched_at(100, 80, **more), held_out]
+    found = surface(searches=rows, exit_code=rows[0].exit_code)
+    text = text_of_surface(found).splitlines()
+    figures = surface_figures(found, doubled_text)
+    lines = {"text": text[0], "last": text[-1], "json": found.headline, "page": figures.lead}
+    return Artefacts(found.exit_code, lines)
 
 
 def of_proof(plan_code: int = 0, **more: Any) -> Artefacts:
@@ -169,10 +184,16 @@ FRONTIERS: list[tuple[str, Callable[[Wave], Wave], int]] = [
     ("a run missed a limit", lambda made: replace(made, plan=replace(made.plan, slos=(Slo.parse("p99<1ms"),))), 1),
     ("a limit waits", lambda made: replace(made, plan=replace(made.plan, server_limits=(USE,))), 1),
 ]
+_OF_SEARCHES: tuple[tuple[str, Callable[..., Artefacts]], ...] = (
+    ("search", of_search),
+    ("tiers", of_tiers),
+    ("surface", of_surface),
+    ("ranking", of_ranking),
+)
 ENDS: list[tuple[str, str, Callable[[], Artefacts], Callable[[], Artefacts], int]] = [
     *(
         (kind, end, make, lambda make=make, more=more: make(**more), code)
-        for kind, make in (("search", of_search), ("tiers", of_tiers), ("ranking", of_ranking))
+        for kind, make in _OF_SEARCHES
         for end, (more, code) in SEARCHES.items()
     ),
     *(("proof", f"its plan has {code}", of_proof, lambda code=code: of_proof(code), code) for code in (1, 3, 130)),

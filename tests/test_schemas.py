@@ -24,6 +24,7 @@ from tests.capacities import searched
 from tests.plans import planned
 from tests.proofs import proof, ran
 from tests.rankings import ranked
+from tests.surfaces import surface
 from tests.waves import drawn, observe, on_time, staged, wave
 from visualization.comparison.comparison import compare
 from visualization.comparison.result import AbResult, Sent, result_of
@@ -79,6 +80,7 @@ REFUSED = Refused("x: why.")
 MADE: dict[str, Callable[[], Any]] = {
     "ab": compared,
     "capacity": searched,
+    "surface": surface,
     "tiers": lambda: tiers_result([tier_row("gold", "gold", searched())], "2026-11-27T12:00:00Z", "x"),
     "ranking": lambda: ranked(1000, ("m5", 300, 0.32), ("c5", 250, 0.204)),
     "fleet_plan": lambda: content([planned(target_rps=1000)], [REFUSED], created="", utilisation=0.7, spare=1),

@@ -5,13 +5,15 @@ short. Two run only where they are named: real_servers installs 2 GB, and soak t
 
 ``python -m tests.performance capacity`` has options of its own: searches for the capacity of simulated endpoints;
 so have ``capacity-twin``, queueing models that are fitted on such searches, ``capacity-users``, searches in users,
-``capacity-sessions``, searches in sessions, ``capacity-tiers``, of two tiers, and ``capacity-proof``, proofs of plans.
+``capacity-sessions``, searches in sessions, ``capacity-surface``, capacities at lengths nobody sent,
+``capacity-tiers``, of two tiers, and ``capacity-proof``, proofs of plans.
 """
 
 from __future__ import annotations
 
 import argparse
 import sys
+from importlib import import_module
 
 from tests.performance import (
     ab,
@@ -107,36 +109,21 @@ def run(program: Program, *, quick: bool) -> bool:
         return False
 
 
+_WITH_OPTIONS = {
+    "capacity": "searches",
+    "capacity-proof": "proofs",
+    "capacity-twin": "twins",
+    "capacity-sessions": "sessions",
+    "capacity-surface": "surface",
+    "capacity-tiers": "tiers",
+    "capacity-users": "users",
+}
+"""Measurements with options of their own, by the module of each."""
+
+
 def main() -> None:
-    if sys.argv[1:2] == ["capacity"]:
-        from tests.performance.capacity import searches
-
-        searches.main(sys.argv[2:])
-        return
-    if sys.argv[1:2] == ["capacity-proof"]:
-        from tests.performance.capacity import proofs
-
-        proofs.main(sys.argv[2:])
-        return
-    if sys.argv[1:2] == ["capacity-twin"]:
-        from tests.performance.capacity import twins
-
-        twins.main(sys.argv[2:])
-        return
-    if sys.argv[1:2] == ["capacity-sessions"]:
-        from tests.performance.capacity import sessions as session_searches
-
-        session_searches.main(sys.argv[2:])
-        return
-    if sys.argv[1:2] == ["capacity-tiers"]:
-        from tests.performance.capacity import tiers
-
-        tiers.main(sys.argv[2:])
-        return
-    if sys.argv[1:2] == ["capacity-users"]:
-        from tests.performance.capacity import users
-
-        users.main(sys.argv[2:])
+    if own := _WITH_OPTIONS.get(" ".join(sys.argv[1:2])):
+        import_module(f"tests.performance.capacity.{own}").main(sys.argv[2:])
         return
     parser = argparse.ArgumentParser(prog="python -m tests.performance", description=__doc__)
     parser.add_argument(

@@ -16,7 +16,7 @@ from inference_benchmarker.cli.capacity.capacity_flags import (
     without_others,
 )
 from inference_benchmarker.cli.capacity.llm_demo import engine_of_demo, llm_problems
-from inference_benchmarker.cli.capacity.over_flags import over_of
+from inference_benchmarker.cli.capacity.over_flags import limit_problems, over_of, take_lengths
 from inference_benchmarker.cli.capacity.ranking import before, rank
 from inference_benchmarker.cli.capacity.searching import (
     cleaned,
@@ -26,7 +26,7 @@ from inference_benchmarker.cli.capacity.searching import (
     served,
     tidied,
 )
-from inference_benchmarker.cli.capacity.surface import Asked, search_surface, surface_problems
+from inference_benchmarker.cli.capacity.surface import Asked, search_surface
 from inference_benchmarker.cli.capacity.tier_flags import tiers_of
 from inference_benchmarker.cli.capacity.tiers import questions_of, search_tiers
 from inference_benchmarker.cli.capacity.vary_flags import asked_of
@@ -90,7 +90,7 @@ def _run(options: dict[str, Any], addresses: list[str], problems: list[str]) -> 
     question = next(iter(questions.values()))
     give_back_large_blocks()
     tell = say_nothing if options["quiet"] else say
-    if described is not None:
+    if described is not None and over is None:
         tell(f"{described.words}.")
     passing(f"Starting{' the embedded endpoint' if options['demo'] else ''}…", quiet=options["quiet"])
     with (
@@ -167,7 +167,7 @@ def _understood(
     if options["demo"]:
         fill_in_demo(options)
     if over is not None:
-        options["input_tokens"], options["output_tokens"] = map(str, over.base)
+        take_lengths(over, options, addresses, problems)
     cache = options["cache"]
     if cache == WARM and sends_payloads(options, addresses):
         options["cache"] = None  # the search sends them, and no constant of the file
@@ -180,7 +180,7 @@ def _understood(
     tiers = tiers_of(options, problems)
     questions = questions_of(tiers, options, problems) if tiers else {"": make_question(options, problems)}
     if over is not None:
-        refuse(surface_problems(questions[""]))
+        refuse([*limit_problems(questions[""])])
     return questions, asked, exports, described
 
 

@@ -7,11 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 from inference_benchmarker.cli.core.flags import Flag, read_flags
 from inference_benchmarker.errors import BenchmarkError
+from inference_benchmarker.url import endpoint_address
 from inference_benchmarker.words.redact import quoted
 from server_capacity.models.surface.lengths import Over, Range
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
+
+    from server_capacity.experiments.measurements.question import Question
 
 _RANGE = re.compile(r"(\d{1,7}):(\d{1,7})(?::(\d{1,2}))?", re.ASCII)
 _NAMES = ("input-tokens", "output-tokens")
@@ -61,6 +64,38 @@ def over_of(options: dict[str, Any], problems: list[str]) -> Over | None:
     found: Over = read_flags([OVER_FLAG], options, []).values["over"]
     problems += _problems(options)
     return found
+
+
+def take_lengths(over: Over, options: dict[str, Any], addresses: Sequence[str], problems: list[str]) -> None:
+    """Give the requests to an address lengths, which each search replaces; what is no LLM's is a problem."""
+    text = addresses[0] if addresses else options["url"]
+    if text is None or options["factories_file"] or options["locust_file"] or not _is_of_chats(text):
+        problems.append("--over sends requests of made-up lengths: give the URL of an LLM (http://HOST:PORT/v1).")
+        return
+    options["input_tokens"], options["output_tokens"] = map(str, over.base)
+
+
+def _is_of_chats(text: str) -> bool:
+    from inference_benchmarker.engine.endpoint.addressed import is_of_chats
+
+    try:
+        return is_of_chats(endpoint_address(text))
+    except BenchmarkError:  # which whoever takes the address reports
+        return True
+
+
+def limit_problems(question: Question) -> Iterator[str]:
+    """The problems of limits that no simulated engine has."""
+    from server_capacity.models.surface.serving import SIMULATED
+
+    known = f"{', '.join(SIMULATED[:-1])} and {SIMULATED[-1]}"
+    for limit in question.limits:
+        if limit.metric not in (*SIMULATED, "success"):
+            yield f"--slo {limit.expression}: --over simulates {known}, and nothing else."
+    if question.user_limits or question.plan.server_limits:
+        yield "--over simulates the times of requests: leave limits on other values out."
+    if not any(limit.bound_s is not None for limit in question.limits):
+        yield "--over needs a limit on a time, such as --slo 'ttft.p95<500ms'."
 
 
 def _problems(options: dict[str, Any]) -> Iterator[str]:

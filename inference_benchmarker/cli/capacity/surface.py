@@ -31,27 +31,6 @@ _SIMULATED_S = 4.0
 """Of a point of the grid, about."""
 
 
-def surface_problems(question: Question) -> list[str]:
-    """What speaks against a surface of a search."""
-    from server_capacity.experiments.capacity.surface import INPUT
-    from server_capacity.models.surface.serving import SIMULATED
-
-    found = []
-    if "API" not in question.plan.factory_settings or INPUT not in question.plan.factory_settings:
-        found.append("--over sends requests of made-up lengths: give the URL of an LLM (http://HOST:PORT/v1).")
-    known = ", ".join(SIMULATED[:-1])
-    found += [
-        f"--slo {limit.expression}: --over simulates {known} and {SIMULATED[-1]}, and nothing else."
-        for limit in question.limits
-        if limit.metric not in (*SIMULATED, "success")
-    ]
-    if question.user_limits or question.plan.server_limits:
-        found.append("--over simulates the times of requests: leave limits on other values out.")
-    if not any(limit.bound_s is not None for limit in question.limits):
-        found.append("--over needs a limit on a time, such as --slo 'ttft.p95<500ms'.")
-    return found
-
-
 class Asked(NamedTuple):
     """The lengths over which a search goes, and the search."""
 

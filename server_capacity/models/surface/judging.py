@@ -80,18 +80,22 @@ def _refusals(found: SurfaceResult, model: Model, predictions: dict[Lengths, Pre
         if row.predicted is None:
             continue
         name, beyond = f"{row.input_tokens}x{row.output_tokens}", model.beyond(predictions[_lengths(row)].load)
-        fitted = f"the fit says {between(row.predicted, '/s')}"
+        fitted = f"the fit says {_rates(row.predicted)}"
         if row.interval is None:
             yield f"the search that was held out at {name} has no interval ({row.headline}). Give it more --time"
         elif row.interval.high > WIDEST * row.interval.low:
-            wide = f"{between(row.interval, '/s')} at {name} is too wide to check a fit"
+            wide = f"{_rates(row.interval)} at {name} is too wide to check a fit"
             yield f"the interval {wide}. Give --time more seconds"
         elif row.interval.low > row.predicted.high or row.predicted.low > row.interval.high:
-            measured = f"at {name} the search that was held out found {between(row.interval, '/s')}"
+            measured = f"at {name} the search that was held out found {_rates(row.interval)}"
             beside = f", with {beyond}" if beyond else ""
             yield f"{measured}, and {fitted}{beside}. {_TRY}"
         elif beyond:
             yield f"at {name} {fitted} with {beyond}. {_TRY}"
+
+
+def _rates(found: Interval) -> str:
+    return f"{between(found, '/s')}/s"
 
 
 def _point(found: Prediction, model: Model) -> PredictedPoint:

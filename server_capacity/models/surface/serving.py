@@ -75,7 +75,8 @@ class Served:
         answers, grown, begun = (
             np.cumsum(np.concatenate([each, -each])[order]) for each in (np.ones(len(pace)), pace, pace * self.first)
         )
-        return Load(int(answers.max()), float((prompt * answers + grown * at[order] - begun).max()))
+        before_next = (prompt * answers + grown * np.append(at[order][1:], at.max()) - begun).max()
+        return Load(int(answers.max()), float(before_next))
 
 
 def serve(rules: EngineRules, lengths: Lengths, arrived_s: Floats) -> Served:

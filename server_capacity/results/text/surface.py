@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from inference_benchmarker.exit_codes import INTERRUPTED, OK
 from inference_benchmarker.words.text import plain
-from inference_benchmarker.words.wording import aligned
+from inference_benchmarker.words.wording import aligned, pluralize
 from server_capacity.results.text.headline import between, rate_text
 from server_capacity.results.text.model import folded_sentence
 
@@ -26,13 +26,15 @@ def headline(found: SurfaceResult) -> str:
     """Whether there is a surface and of what, or why there is none; and the searches that did not end well."""
     answer = {"searching": _unfinished, "given": _given, "refused": _refused}[found.stage](found)
     bad = [f"{lengths_text(row)}: exit code {row.exit_code}" for row in found.searches if row.exit_code != OK]
-    return f"{answer}; {', '.join(bad)}" if bad and found.exit_code != INTERRUPTED else answer
+    if not bad or found.stage == "searching":
+        return answer
+    return f"{answer}; {', '.join(bad)}" if found.stage == "refused" else f"{', '.join(bad)}; {answer}"
 
 
 def _given(found: SurfaceResult) -> str:
     rows = sorted((row for row in found.grid if row.rate is not None), key=lambda row: row.rate or 0.0)
     held_out = sum(row.use == "held_out" for row in found.searches)
-    agree = f"{held_out} held-out searches agree with the fit"
+    agree = f"{pluralize(held_out, 'held-out search agrees', 'held-out searches agree')} with the fit"
     if not rows:
         return f"Surface: no point of the grid is within the load that was measured; {agree}"
     least, most = (f"{rate_text(row.rate, row.interval)} at {lengths_text(row)}" for row in (rows[0], rows[-1]))
