@@ -60,7 +60,7 @@ def search_surface(asked: Asked, job: Job, options: dict[str, Any], tell: Tell, 
         for found in find_points(there, waves):
             surface.add(found)
             tell(f"{found.point.lengths.text}: {found.found.headline}")
-    surface.settle(None if suspension is None else suspension.to_result())
+    surface.note_clean_up(None if suspension is None else suspension.to_result())
     return _reported(surface.concluded(over, alone, tell), surface, options, tell)
 
 
@@ -104,7 +104,7 @@ class _Surface:
         except BenchmarkError:  # the last attempt says so
             return
 
-    def settle(self, suspended: Any) -> None:
+    def note_clean_up(self, suspended: Any) -> None:
         """Each search with what became of what was made or changed for all of them."""
         from server_capacity.results.capacity_folder import save
         from server_capacity.results.types.result_status import settled

@@ -1,4 +1,4 @@
-"""Whether a fitted engine is believed: searches that it has not seen must agree with it. Then what it says. Pure."""
+"""A fitted engine is believed where searches that it has not seen agree with it; then the grid is its answer. Pure."""
 
 from __future__ import annotations
 

@@ -69,5 +69,5 @@ class Over:
 
     @property
     def base(self) -> Lengths:
-        """The lengths whose doubling is told: in the middle, as far as twice as much is within the ranges."""
+        """The lengths that are doubled: in the middle, as far as twice as much is within the ranges."""
         return Lengths(*(math.floor(min(each.at(0.5), each.high / 2)) for each in (self.prompts, self.answers)))

@@ -29,7 +29,7 @@ MOST_TIMES = 10
 SETTLING = 0.2
 """The share of them that come before the engine is as busy as later."""
 NEAR, STEP, CLOSE = 1.04, 2.0, 1.01
-"""Of rates: to the next one that is tried at first and at most, and between those that are not told apart."""
+"""Of rates: to the next one that is tried at first and at most, and between those that are taken for the same."""
 LEAST = 0.01
 """Of the rate of requests one after the other: what is not kept there is not kept at all."""
 _FOR_EVER = 1 << 62
@@ -50,7 +50,7 @@ class Capacity(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Served:
+class Answered:
     """Requests in order of arrival, in seconds. ``answer``: the tokens of each answer."""
 
     arrived: Floats
@@ -58,9 +58,9 @@ class Served:
     last: Floats
     answer: int
 
-    def take(self, which: Mask) -> Served:
+    def take(self, which: Mask) -> Answered:
         """Some of them."""
-        return Served(self.arrived[which], self.first[which], self.last[which], self.answer)
+        return Answered(self.arrived[which], self.first[which], self.last[which], self.answer)
 
     def times(self, metric: str, way_s: float) -> Floats:
         """Seconds of a metric, for a client that is ``way_s`` away."""
@@ -79,7 +79,7 @@ class Served:
         return Load(int(answers.max()), float(before_next))
 
 
-def serve(rules: EngineRules, lengths: Lengths, arrived_s: Floats) -> Served:
+def serve(rules: EngineRules, lengths: Lengths, arrived_s: Floats) -> Answered:
     """Requests of the same lengths at these instants, all of them answered."""
     engine, jobs = Engine(rules), []
     for at in np.rint(arrived_s * NS).astype(int).tolist():
@@ -88,7 +88,7 @@ def serve(rules: EngineRules, lengths: Lengths, arrived_s: Floats) -> Served:
     engine.take_ready(_FOR_EVER)
     instants = np.array([(job.arrival_ns, job.first_token_ns, job.finish_ns) for job in jobs], np.float64) / NS
     arrived, first, last = instants.T
-    return Served(arrived, first, last, lengths.answer)
+    return Answered(arrived, first, last, lengths.answer)
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +107,7 @@ class Server:
         alone_s = float(serve(self.rules, lengths, np.zeros(1)).last[0])
         long_s = max([alone_s, *(limit.bound_s or 0.0 for limit in self.limits if limit.metric != "tpot")])
 
-        def served(rate: float) -> Served:
+        def served(rate: float) -> Answered:
             number = max(REQUESTS, round(min(TIMES * long_s * rate, MOST_TIMES * REQUESTS)))
             gaps = np.random.default_rng(seed).exponential(size=number)
             return serve(self.rules, lengths, np.cumsum(gaps) / rate)
@@ -121,7 +121,7 @@ class Server:
             low, high = (middle, high) if keeps(middle) else (low, middle)
         return Capacity(low, served(low).load(lengths.prompt)) if low else Capacity(0.0, Load(0, 0.0))
 
-    def _is_over(self, served: Served) -> bool:
+    def _is_over(self, served: Answered) -> bool:
         """Tells whether more are over any limit than it allows; the first requests found a quieter engine."""
         settled = served.take(np.arange(len(served.first)) >= SETTLING * len(served.first))
         return any(

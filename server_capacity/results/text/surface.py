@@ -1,4 +1,4 @@
-"""A surface in words: whether it is given, its table, what was held out, and what twice as long would mean. Pure.
+"""A surface in words: its table, the searches and what the fit says of them, and what twice as long would mean. Pure.
 
 What is read here is the object of ``surface.json``.
 """
@@ -23,7 +23,7 @@ _USES = {"fit": "fit", "held_out": "held out"}
 
 
 def headline(found: SurfaceResult) -> str:
-    """Whether there is a surface and of what, or why there is none; and the searches that did not end well."""
+    """The surface and its range, or the reason why there is none; and the searches that did not end well."""
     answer = {"searching": _unfinished, "given": _given, "refused": _refused}[found.stage](found)
     bad = [f"{lengths_text(row)}: exit code {row.exit_code}" for row in found.searches if row.exit_code != OK]
     if not bad or found.stage == "searching":
