@@ -143,6 +143,7 @@ def test_a_forged_plan_is_refused_and_none_for_users_is_verified(tmp_path: Path)
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(900)  # the search takes two minutes, and the plan one or more
 def test_a_search_of_the_embedded_engine_is_planned(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     draws = random.Random(1)
     with (tmp_path / "talks.jsonl").open("w") as file:
