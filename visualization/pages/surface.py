@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from server_capacity.results.types.surface import Doubled, PredictedPoint, SearchedPoint, SurfaceResult
 
 _READ = (
-    "A point is the predicted capacity, its cross the 95% interval. A grey point is a search that the fit was made of, "
-    "✗ one that was held out."
+    "A curve is the predicted capacity with prompts of one length; its 95% intervals are in the table below. A point is a "
+    "search that was held out, with its interval, and a grey one a search that the fit was made of."
 )
 _FOOTER = "Capacities between searches are of an engine fitted to them, simulated with random arrivals."
 
@@ -73,7 +73,7 @@ def _chart(found: SurfaceResult, prompts: Sequence[int]) -> Curves:
             "",
             tuple((float(row.output_tokens), row.rate) for row in rows),
             over=tuple(prompts.index(row.input_tokens) for row in rows),
-            tone="bad" if use == "held_out" else "faint",
+            tone="chosen" if use == "held_out" else "faint",
             crosses=tuple(_cross(row.interval) for row in rows),
             texts=tuple(f"{row.input_tokens}x{row.output_tokens}, search" for row in rows),
         )
@@ -85,8 +85,7 @@ def _chart(found: SurfaceResult, prompts: Sequence[int]) -> Curves:
 
 
 def _line(run: int, rows: Sequence[PredictedPoint]) -> Line:
-    points = tuple((float(row.output_tokens), row.rate) for row in rows)
-    return Line(run, "", points, marked=True, crosses=tuple(_cross(row.interval) for row in rows))
+    return Line(run, "", tuple((float(row.output_tokens), row.rate) for row in rows), tone="bare")
 
 
 def _cross(interval: Interval | None) -> tuple[None, None, float | None, float | None]:

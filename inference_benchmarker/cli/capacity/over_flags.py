@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 _RANGE = re.compile(r"(\d{1,7}):(\d{1,7})(?::(\d{1,2}))?", re.ASCII)
 _NAMES = ("input-tokens", "output-tokens")
 _EXPECTED = "expected input-tokens=LOW:HIGH,output-tokens=LOW:HIGH such as input-tokens=200:3200,output-tokens=50:400"
-LEVELS, MOST_LEVELS = 4, 8
+LEVELS, MOST_LEVELS = 5, 8
 LEAST_ANSWER, LEAST_TIMES = 4, 4
 """Tokens of which the pace of an answer can be measured; and HIGH over LOW, so that twice as long is within."""
 

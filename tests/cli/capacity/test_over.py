@@ -13,7 +13,7 @@ GIVEN = "input-tokens=100:1600,output-tokens=20:80"
 
 
 def test_ranges_are_read_in_any_order() -> None:
-    expected = Over(Range(100, 1600, 4), Range(20, 80, 6))
+    expected = Over(Range(100, 1600, 5), Range(20, 80, 6))
     assert parse_over("--over", "output-tokens=20:80:6, input-tokens=100:1600") == expected
 
 
