@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from server_capacity.results.types.surface import Doubled, PredictedPoint, SearchedPoint, SurfaceResult
 
 _READ = (
-    "A curve is the predicted capacity with prompts of one length; its 95% intervals are in the table below. A point is a "
-    "search that was held out, with its interval, and a grey one a search that the fit was made of."
+    "A curve is the predicted capacity with prompts of one length; its 95% intervals are in the table. A point is "
+    "a search that was held out, with its interval, and a grey one a search that the fit was made of."
 )
 _FOOTER = "Capacities between searches are of an engine fitted to them, simulated with random arrivals."
 

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import json
+from typing import TYPE_CHECKING
+
 import pytest
 
 from inference_benchmarker import cli
 from inference_benchmarker.cli.capacity.over_flags import parse_over
 from inference_benchmarker.errors import BenchmarkError
+from inference_benchmarker.exit_codes import worst_exit_code
 from server_capacity.models.surface.lengths import Over, Range
+
+if TYPE_CHECKING:
+    from tests.bench import Bench
 
 GIVEN = "input-tokens=100:1600,output-tokens=20:80"
 
@@ -58,3 +65,36 @@ def test_what_speaks_against_a_surface_is_said(capsys: pytest.CaptureFixture[str
 def test_a_surface_needs_the_url_of_an_llm(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["capacity", "http://127.0.0.1:9/score", "--over", GIVEN, "--slo", "p95<1s"]) == 2
     assert "give the URL of an LLM" in " ".join(capsys.readouterr().err.split())
+
+
+@pytest.mark.slow
+@pytest.mark.process
+@pytest.mark.timeout(600)
+def test_the_engine_behind_an_address_is_found_and_what_was_held_out_is_shown(
+    bench: Bench, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Six short searches: whether they agree is up to the machine, but constants, rows and files are there."""
+    folder = bench.folder()
+    with bench.endpoint(llm="8b-h100", prefill_ms=(0.0, 0.4, 20.0), step_ms=(0.0, 0.0, 15.0, 0.1)) as endpoint:
+        ranges = "input-tokens=50:400:2,output-tokens=8:32:2"
+        flags = ["--slo", "ttft.p95<800ms", "--time", "20", "--workers", "1", "--output-dir", "runs", "--json"]
+        line = ["capacity", f"{endpoint.url}/v1", "--over", ranges, *flags]
+        done = bench.run(*line, factories=None, folder=folder)
+
+    found = json.loads(done.out)
+    assert "6 searches (3 for the fit, 3 held out), about 2 min 40 s of load in all; then 4 points" in done.err
+    assert done.code == found["exit_code"] == worst_exit_code(*(row["exit_code"] for row in found["searches"]))
+    assert found["stage"] in ("given", "refused")
+    assert [row["use"] for row in found["searches"]] == ["fit"] * 3 + ["held_out"] * 3
+    if found["engine"] is not None:
+        of_prompts = {row["name"]: row["value"] for row in found["engine"]["constants"]}
+        assert of_prompts["prefill B"] == pytest.approx(0.4, rel=0.15)
+        assert of_prompts["step C"] == pytest.approx(15, rel=0.15)
+        assert all(row["predicted"] for row in found["searches"][3:])
+
+    (made,) = (folder / "runs").glob("*_surface")
+    assert {row["capacity"] for row in found["searches"]} <= {each.name for each in made.iterdir()}
+    assert (made / "surface.csv").read_text().count("\n") == 1 + 6 + len(found["grid"])
+    assert (made / "surface.html").is_file()
+    assert cli.main(["report", str(made)]) == done.code
+    assert capsys.readouterr().out.startswith(found["headline"][:40])
