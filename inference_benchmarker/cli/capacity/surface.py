@@ -90,8 +90,8 @@ class _Surface:
     """The searches so far, which are stored after each."""
 
     def __init__(self, folder: Path, question: Question, points: list[Point], name: str | None) -> None:
-        self.folder, self.found, self._points = folder, [], points  # type: Path, list[PointFound], list[Point]
-        self._limits = question.limits
+        self.folder, self._points, self._limits = folder, points, question.limits
+        self.found: list[PointFound] = []
         self._name, self._created = name, f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"
 
     def add(self, found: PointFound) -> None:
