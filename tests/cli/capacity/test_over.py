@@ -79,7 +79,7 @@ def test_the_engine_behind_an_address_is_found_and_what_was_held_out_is_shown(
         ranges = "input-tokens=50:400:2,output-tokens=8:32:2"
         flags = ["--slo", "ttft.p95<800ms", "--time", "20", "--workers", "1", "--output-dir", "runs", "--json"]
         line = ["capacity", f"{endpoint.url}/v1", "--over", ranges, *flags]
-        done = bench.run(*line, factories=None, folder=folder)
+        done = bench.start(*line, factories=None, folder=folder).finish(500)
 
     found = json.loads(done.out)
     assert "6 searches (3 for the fit, 3 held out), about 2 min 40 s of load in all; then 4 points" in done.err
