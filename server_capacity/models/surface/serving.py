@@ -24,7 +24,7 @@ SIMULATED = ("response_time", "latency", "ttft", "tpot")
 """The metrics of limits that a simulated request has."""
 REQUESTS, TIMES = 600, 50
 """Simulated at each rate: so many requests, and those of so many times that one may take or that one alone takes."""
-MOST_TIMES = 10
+MOST_TIMES = 5
 """Times ``REQUESTS``, at most."""
 SETTLING = 0.2
 """The share of them that come before the engine is as busy as later."""
