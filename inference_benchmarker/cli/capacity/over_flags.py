@@ -50,9 +50,9 @@ def _range(flag: str, name: str, text: str) -> Range:
 OVER_FLAG = Flag(
     "--over",
     "RANGES",
-    "predict the capacity at lengths between those of a few searches, for the URL of an LLM: "
-    f"input-tokens=200:3200,output-tokens=50:400. A third number is that of levels ({LEVELS}, at most {MOST_LEVELS}). "
-    "Searches that are held out must agree with the prediction",
+    "predict an LLM's capacity (by URL) at prompt and answer lengths between a few that are searched: "
+    f"input-tokens=200:3200,output-tokens=50:400. A third number: how many lengths (default {LEVELS}, at most "
+    f"{MOST_LEVELS}). Searches that are held out must agree with the prediction",
     parse_over,
 )
 

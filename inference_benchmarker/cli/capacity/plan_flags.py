@@ -76,10 +76,10 @@ PLAN_FLAGS: Table = table_for(
             Flag(
                 "--users",
                 "N",
-                "plan for so many users who have conversations, from a search with --in users or --in sessions",
+                "plan for this many users who have conversations, from a search with --in users or --in sessions",
                 parse_int,
             ),
-            Flag("--conversations-per-day", "N", "conversations that each of them begins in a day", parse_number),
+            Flag("--conversations-per-day", "N", "conversations that each user begins in a day", parse_number),
             Flag(
                 "--peak-factor",
                 "F",

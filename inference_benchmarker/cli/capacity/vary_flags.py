@@ -68,15 +68,15 @@ VARY_FLAGS = [
         "--verify",
         "PLAN",
         "verify a plan (its folder or fleet_plan.json): start its number of instances and send them its target rate, "
-        "with Poisson arrivals, until the outcome is clear (or for --time)",
+        "with Poisson arrivals, for a computed time (or for --time)",
     ),
     Flag("--recommender", "JOB", "show the results of this Inference Recommender job beside the ranking"),
     Flag("--max-cost", "USD", "create no endpoint if it could cost more than this", parse_number),
     Flag("--yes", None, "create endpoints without asking"),
     PRICE_FLAGS[0]._replace(
-        about="hourly price of an instance of this type, of a GPU (gpu=USD, of as many as endpoint_factory's argument "
-        "gpus says), or of a variant (as its name stands in the ranking); repeatable (default: AWS's price list, if "
-        "there are credentials)"
+        about="hourly price of an instance of this type, of a GPU (gpu=USD; endpoint_factory's argument gpus says "
+        "how many), or of a variant (by its name in the ranking); repeatable (default: AWS's price list, if there are "
+        "credentials)"
     ),
     PRICE_FLAGS[1],
 ]  # fmt: skip

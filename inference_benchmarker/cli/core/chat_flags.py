@@ -48,7 +48,7 @@ _TURN_FLAGS = [
         "--turns",
         "N",
         "send conversations of N turns to an LLM: 5, uniform:3..8, geometric:4. Each turn repeats all earlier ones. "
-        "Rates then count conversations (capacity: with --in sessions or users)",
+        "Rates then count conversations (`capacity` needs --in sessions or users)",
         by_text(TurnCount.parse),
     ),
     Flag(

@@ -189,7 +189,7 @@ ENDPOINT_FLAGS = table_for(
                 "--llm",
                 "NAME|RUN",
                 "act as an LLM engine with continuous batching, in place of K servers. NAME: a profile "
-                f"({', '.join(PROFILES)}). RUN: a run directory, to whose wave the constants are fitted",
+                f"({', '.join(PROFILES)}). RUN: a run directory; the engine is fitted to its wave",
             ),
             Flag("--kv-tokens", "N", f"size of the KV cache in tokens {_BY_PROFILE}", parse_int),
             Flag("--max-num-seqs", "N", f"maximum number of requests in a batch {_BY_PROFILE}", parse_int),

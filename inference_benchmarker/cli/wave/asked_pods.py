@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from inference_benchmarker.cli.core.hosts_flags import OF_HOSTS
 from inference_benchmarker.cli.wave.pods_flags import take_pods
-from inference_benchmarker.cli.wave.pods_wave import read_files
+from inference_benchmarker.cli.wave.pods_wave import JOIN_TIMEOUT_S, read_files
 from inference_benchmarker.cli.wave.wave_flags import URL_WITHOUT_AIPERF
 from inference_benchmarker.errors import BenchmarkError, refuse
 
@@ -44,7 +44,8 @@ _OF_AIPERF = ("aiperf_args", "aiperf_pause")
 _CLOCKS_AND_FILES = "joining, clocks and files of the pods"
 _ABOUT_PODS = {
     "workers": "worker processes in all pods together (default: one per pod)",
-    "join_timeout": "seconds to wait for every pod to join, not counting the time to load the factories file",
+    "join_timeout": "seconds to wait for every pod to join, not counting the time to load the factories file (default "
+    f"{JOIN_TIMEOUT_S})",
     "max_clock_error": "warn if a pod's clock may be off by more than this (default 2ms); if it may be off by more "
     "than ten times this, the wave is INVALID",
     "pass_env": "pass this environment variable to the pods, repeatable; its value appears in no argument, log or "

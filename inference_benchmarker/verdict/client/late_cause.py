@@ -118,7 +118,7 @@ def others_advice(evidence: Evidence, sender: Sender) -> str:
     host, own = sender.use, sender.workers_cpu_share
     assert host is not None
     assert own is not None
-    busy, most = f"{host.cpu_share_mean:.0%}", f"{host.cpu_share_max:.0%}"
+    busy, most = f"{host.cpu_share_mean:.0%}", f"{min(host.cpu_share_max, 1.0):.0%}"
     top = "" if busy == most else f" on average and {most} at most"
     return (
         f"Other programs on {sender.described} took the CPU (its {host.cores} cores were {busy} busy{top}; "

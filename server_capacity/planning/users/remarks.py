@@ -77,10 +77,10 @@ def _both(aware: ReplicaOption, spread: ReplicaOption, plan: UsersPlan) -> str:
     shares = [percent_text(round(each.hit_rate or 0.0, 3)) for each in (aware, spread)]
     values = [metric_text(each.per_replica) for each in (aware, spread)]
     return (
-        f"Prefix-aware routing finds {shares[0]} of the input tokens in the cache, random routing over "
-        f"{replicas_text(spread.replicas)} {shares[1]}: each replica is certain to serve {values[0]} or {values[1]} "
-        f"{unit}, and one alone {metric_text(plan.measured.low)}. Both are simulated, with the uneven load that chance "
-        "causes."
+        f"Prefix-aware routing finds {shares[0]} of the input tokens in the cache, so each replica serves at least "
+        f"{values[0]} {unit}. Random routing over {replicas_text(spread.replicas)} finds {shares[1]}, and each serves "
+        f"at least {values[1]}. One replica alone serves {metric_text(plan.measured.low)}. Both are simulated, with "
+        "the uneven load that chance causes."
     )
 
 

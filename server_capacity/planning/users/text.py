@@ -105,9 +105,9 @@ def _engine(plan: UsersPlan) -> Iterator[str]:
         return
     prefill, step = (":".join(f"{each:.4g}" for each in values) for values in (engine.prefill_ms, engine.step_ms))
     yield (
-        f"Simulated with {comparison.conversations:,} conversations of the search on an engine fitted to its "
-        f"{engine.streams:,} streams (--prefill-ms={prefill} --step-ms={step}): one replica meets the limits there up "
-        f"to {comparison.users:,} users."
+        f"The simulated engine is fitted to the search's {engine.streams:,} streams (--prefill-ms={prefill} "
+        f"--step-ms={step}). With {comparison.conversations:,} conversations of the search, one replica meets the "
+        f"limits there up to {comparison.users:,} users."
     )
 
 

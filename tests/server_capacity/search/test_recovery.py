@@ -53,7 +53,7 @@ def test_a_prefix_cache_that_gave_in_does_not_come_back_at_the_rate_that_it_serv
 
 
 def test_a_search_says_what_was_found_from_below_and_after_overload() -> None:
-    found = searched(KINDS["long documents"], 10_002, 75)
+    found = searched(KINDS["long documents"], 10_003, 75)
     memory = found.answer.memory
     assert memory is not None
     assert memory.differ
