@@ -16,7 +16,7 @@ from inference_benchmarker.wave.files.counts_file import read_counts
 from inference_benchmarker.wave.files.requests_file import outcomes_in
 from inference_benchmarker.wave.report_check import check_verdict
 from inference_benchmarker.wave.run_dir import RunDir
-from inference_benchmarker.words.redact import quoted
+from inference_benchmarker.words.redact import quoted, redact
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -117,7 +117,7 @@ def require_waves(folder: Path, found: CapacityResult) -> None:
     for name in {name for names in (found.waves or {}).values() for name in names}:
         wave, endpoint = _wave_in(folder, name), found.endpoint
         called, there = (endpoint and endpoint.name), (wave and wave.plan.get("endpoint_name"))
-        if called and there and called != there:
+        if called and there and redact(called) != redact(there):  # a plan has no user in an address
             raise ValueError(f"{name} was sent to {there}, but its search to {called}")
     sent: Counter[str] = Counter()
     for each in found.stretches or []:

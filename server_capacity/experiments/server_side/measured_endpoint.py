@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from inference_benchmarker.errors import BenchmarkError
+from inference_benchmarker.words.redact import redact
 from inference_benchmarker.words.wording import pluralize
 from server_capacity.metrics.aws_answers import NoAnswerError, pages, region_of
 from server_capacity.results.types.bounds import Endpoint
@@ -51,7 +52,7 @@ def measured_endpoint(
         described, is_whole = _described(named, dimensions.get("VariantName"))
     return replace(
         made_with(described, arguments or {}, named or "the endpoint", is_whole=is_whole),
-        name=named,
+        name=None if named is None else redact(named),  # as plan.json has it
         arguments=None if arguments is None else dict(arguments),
         payload_arguments=None if payload_arguments is None else dict(payload_arguments),
         seconds_to_create=seconds,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import nullcontext
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +22,7 @@ from server_capacity.results import capacity_folder as searches
 from server_capacity.results import ranking_folder as rankings
 from server_capacity.results.ranking_order import ranking
 from server_capacity.results.ranking_row import Aim, row_of
+from server_capacity.results.types.bounds import Endpoint
 from server_capacity.results.types.search_waves import LimitRow, StretchRow
 from tests.capacities import searched
 from tests.proofs import LIMITS, PLANNED, QUESTION, SECONDS, ran
@@ -71,6 +73,16 @@ def search(tmp_path: Path) -> Path:
 
 def test_a_search_whose_wave_agrees_is_read(search: Path) -> None:
     assert [wave.rate for wave in searches.read(search).confirmation or []] == [RATE]
+
+
+def test_a_search_of_an_address_with_a_password_is_that_of_its_waves(tmp_path: Path) -> None:
+    """Where the value alone is hidden, the user stands beside it, which no plan has."""
+    run = stored(wave(np.full((1, RATE), 0.02), endpoint_name="http://me:[hidden]@forest"), tmp_path).path.name
+    reported = searched(waves={"explored": [run]}, confirmation=None, windows=None)
+    for host, fits in (("forest", True), ("desert", False)):
+        searches.save(tmp_path, replace(reported, endpoint=Endpoint(name=f"http://me:[hidden]@{host}")))
+        with nullcontext() if fits else pytest.raises(BenchmarkError, match="but its search to"):
+            searches.read(tmp_path)
 
 
 @pytest.mark.parametrize(
