@@ -21,7 +21,7 @@ from inference_benchmarker.words.secret_values import (
     looks_random,
     own_secrets,
     secret_values,
-    up_to_host,
+    up_to_hosts,
 )
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ __all__ = [  # with what its callers ask of the values
     "quoted",
     "redact",
     "secret_values",
-    "up_to_host",
+    "up_to_hosts",
     "without",
     "written",
 ]
@@ -113,8 +113,8 @@ _PATTERNS = (
         r"(?:[\w+/=\s\\:,.│┃║|>]|-(?!----))++(?:-----END [A-Z0-9 ]{0,60}+-----)?+",
         0,
     ),
-    _pattern("://", r"(?<=://)[^/\s?#\"']*(?=@)"),
-    _pattern(r":\/\/", r"(?<=:\\/\\/)[^/\\\s?#\"']*(?=@)"),
+    _pattern("://", r"(?<=://)[^/\s?#\"]*(?=@)"),
+    _pattern(r":\/\/", r"(?<=:\\/\\/)[^/\\\s?#\"]*(?=@)"),
     _pattern("cookie", rf"(?P<keep>cookie{_SEPARATOR})[^\s=;,\"'()]{{1,200}}+=[^\r\n\"'\\]++"),
     _pattern("authorization", rf"(?P<keep>authorization{_SEPARATOR}{_SCHEME}){_WORD_VALUE}"),
     _pattern(

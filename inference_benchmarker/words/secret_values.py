@@ -30,9 +30,9 @@ ASKED_FOR = "BENCHMARK_ASKED_FOR"
 ADDRESSES = "BENCHMARK_ADDRESSES"
 """The variable that holds the beginnings of given addresses with a user, up to the host, with spaces between them."""
 
-_PASSWORD = re.compile(r"://[^/\s?#\"':]*:([^/\s?#\"']{1,1000})@")
-_USER = re.compile(r"://([^/\s?#\"':@]{8,1000})@")
-_ADDRESS = re.compile(rf"[A-Za-z][\w+.-]*(?:{_PASSWORD.pattern}|{_USER.pattern})")
+# Of an address. A password may have a single quote in it, with which an address ends elsewhere.
+_USER_INFO = (re.compile(r"://([^/\s?#\"']+)@"), re.compile(r"://([^/\s?#\"]+)@"))
+_ADDRESS = re.compile(rf"(?:\A|(?<=[,;]))[A-Za-z][\w+.:-]*{_USER_INFO[1].pattern}")
 _ASKED = re.compile(r"""(["'])([A-Za-z_][A-Za-z0-9_.-]{0,100}+)\1""")
 _LOOKS_RANDOM = 16  # characters, and of them:
 _LEAST_SCORE = 2.5  # of its pairs of neighbours: what letters and digits by chance have, and names of things do not
@@ -99,10 +99,9 @@ def asked_for(source: str, environment: Mapping[str, str], shown: Iterable[str] 
     return ",".join(sorted(name for name in names if environment[name] not in known))
 
 
-def up_to_host(text: str) -> str:
-    """The beginning of an address with a password, or a key for a user; nothing of what has none."""
-    found = _ADDRESS.match(text)
-    return found[0] if found else ""
+def up_to_hosts(text: str) -> Iterator[str]:
+    """The beginnings of the addresses with a user that a text consists of: one, or several with commas between them."""
+    return (found[0] for found in _ADDRESS.finditer(text))
 
 
 def looks_random(value: str) -> bool:
@@ -165,10 +164,11 @@ def _otlp_headers(text: str) -> Iterator[tuple[str, str]]:
 
 def _passwords(text: str, *, is_given: bool) -> Iterator[str]:
     """Those of the addresses in a text, as they stand there and as they are sent; of given ones, a user alone, too."""
-    if "://" in text:
-        found = _PASSWORD.findall(text) + (_USER.findall(text) if is_given else [])
-        least = _SHORTEST if is_given else MIN_LENGTH
-        yield from (each for part in found for each in (part, unquote(part)) if _is_secret(each, least))
+    for user_info in {each for pattern in _USER_INFO for each in pattern.findall(text)}:
+        user, _, password = user_info.partition(":")
+        least = _SHORTEST if password and is_given else MIN_LENGTH
+        part = password or (user if is_given else "")
+        yield from (each for each in (part, unquote(part)) if _is_secret(each, least))
 
 
 def _header_secrets(headers: Iterable[tuple[str, object]]) -> Iterator[str]:
@@ -180,10 +180,18 @@ def _header_secrets(headers: Iterable[tuple[str, object]]) -> Iterator[str]:
         parts = [value, rest.strip()]
         if scheme.lower() == "basic":
             with suppress(ValueError):
-                user, _, password = base64.b64decode(rest).decode("latin-1").partition(":")
+                user, _, password = _decoded(base64.b64decode(rest)).partition(":")
                 parts.append(password or (user if len(user) >= MIN_LENGTH else ""))
         least = _SHORTEST if _SECRET_HEADER.search(name) else MIN_LENGTH
         yield from (part for part in parts if _is_secret(part, least))
+
+
+def _decoded(data: bytes) -> str:
+    """The text of Basic, in UTF-8 or, as clients once wrote it, in Latin-1."""
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        return data.decode("latin-1")
 
 
 def _is_secret(value: str, least: int = MIN_LENGTH) -> bool:

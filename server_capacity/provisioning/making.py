@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from inference_benchmarker.data.decoded import encoded
 from inference_benchmarker.engine.processes.child_logs import ChildLogs, HiddenLines, hidden
-from inference_benchmarker.engine.processes.children import child_environment, note_asked_for
+from inference_benchmarker.engine.processes.children import child_environment, note_addresses, note_asked_for
 from inference_benchmarker.engine.processes.leftovers import end_descendants, end_leftovers, new_mark
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.words.text import one_line
@@ -150,6 +150,7 @@ class Making(threading.Thread):
             self._tell_lines(self._spoken.after(said["say"]))
             return
         self._tell_lines(self._spoken.rest())
+        note_addresses(said.get("made"))
         if "made" in said or "failed" in said:
             self._has_answered = True
         self._tell(

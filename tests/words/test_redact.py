@@ -36,6 +36,7 @@ from inference_benchmarker.words.redact import (
     prepare,
     redact,
     secret_values,
+    up_to_hosts,
     without,
 )
 from tests.case import case
@@ -635,12 +636,27 @@ def test_the_password_in_an_address_is_a_secret() -> None:
     assert sorted(secret_values(environment)) == ["pr0xy%2Fpass", "pr0xy/pass", "r3dis-pass", "sh0rt"]
 
 
+@pytest.mark.parametrize("password", ["o'neill-s3cret", "p@ss-w0rd", "ya29." + "x9" * 2000])
+def test_a_password_of_any_length_and_with_signs_that_an_address_may_have_is_a_secret(password: str) -> None:
+    address = f"http://me:{password}@[::1]:8080/path"
+    assert password in secret_values({"PIP_INDEX_URL": address})
+    assert password in secret_values({ADDRESSES: " ".join(up_to_hosts(address))})
+    assert redact(address) == f"http://{HIDDEN}@[::1]:8080/path"
+    assert "me-pass-w0rd" in secret_values({"SETTING": "'http://a:me-pass-w0rd@b','c@d'"})
+
+
+def test_the_password_of_basic_is_a_secret_in_whatever_encoding() -> None:
+    for encoding in ("utf-8", "latin-1"):
+        basic = base64.b64encode("me:pässwörtchen".encode(encoding)).decode()
+        assert "pässwörtchen" in secret_values({HEADERS: json.dumps({"Authorization": f"Basic {basic}"})})
+
+
 def test_the_user_in_a_given_address_without_a_password_is_a_secret() -> None:
     basic = base64.b64encode(b"4pi-k3y-0f-me:").decode()
     assert "4pi-k3y-0f-me" in secret_values({HEADERS: json.dumps({"Authorization": f"Basic {basic}"})})
-    assert secret_values({ADDRESSES: "http://4pi-k3y-0f-me@ ssh://admin@", "HOME": "ssh://ec2-user@host"}) == [
-        "4pi-k3y-0f-me"
-    ]
+    for given in ("http://4pi-k3y-0f-me@", "http://4pi-k3y-0f-me:@"):
+        environment = {ADDRESSES: f"{given} ssh://admin@", "HOME": "ssh://ec2-user@host", "DB": "x://postgres:@host"}
+        assert secret_values(environment) == ["4pi-k3y-0f-me"]
 
 
 LINE, OWN = "MIIEvQIBADANBgkq", "hkiG9w0BQADANBgk"

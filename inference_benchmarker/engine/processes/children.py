@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from inference_benchmarker.system.given import read_source
-from inference_benchmarker.words.redact import ADDRESSES, ASKED_FOR, asked_for, up_to_host
+from inference_benchmarker.words.redact import ADDRESSES, ASKED_FOR, asked_for, up_to_hosts
 
 if TYPE_CHECKING:
     import subprocess
@@ -35,7 +35,7 @@ def note_asked_for(file: Path | None, shown: Iterable[str] = ()) -> None:
 
 def note_addresses(*addresses: str | None) -> None:
     """Name addresses that were given: this process, and those that it starts, hide the passwords in them."""
-    if given := {up_to_host(each or "") for each in addresses} - {""}:
+    if given := {found for each in addresses for found in up_to_hosts(each or "")}:
         os.environ[ADDRESSES] = " ".join(sorted({*os.environ.get(ADDRESSES, "").split(), *given}))
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from inference_benchmarker.engine.processes.leftovers import new_mark
 from inference_benchmarker.exit_codes import MISSED
-from inference_benchmarker.words.redact import hide_values_of
+from inference_benchmarker.words.redact import ADDRESSES, hide_values_of
 from server_capacity.provisioning.cleaning import clean
 from server_capacity.provisioning.cleanup_file import NAME, OF_FILE, CleanupFile
 from server_capacity.provisioning.making import Making
@@ -26,7 +26,8 @@ FACTORY = """
 import os
 def endpoint_factory():
     print("made with", os.environ["FOREST_PASSWORD"], flush=True)
-    yield "forest"
+    yield "http://me:p1ne-needles@forest"
+    print("removed with", "p1ne-needles", flush=True)
     raise RuntimeError("not removed with " + os.environ["FOREST_PASSWORD"])
 """
 
@@ -34,6 +35,7 @@ def endpoint_factory():
 @pytest.fixture(autouse=True)
 def _secret(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FOREST_PASSWORD", SECRET)
+    monkeypatch.setenv(ADDRESSES, "")
 
 
 def test_the_reason_of_a_failed_removal_has_none(tmp_path: Path) -> None:
@@ -63,6 +65,7 @@ def test_what_an_endpoint_factory_prints_and_raises_has_none(tmp_path: Path) -> 
         making.join(60)
     (log,) = folder.glob("endpoint_factory_*.log")
     assert "made with [hidden]" in log.read_text()
+    assert "removed with [hidden]" in log.read_text()
     assert any("[hidden]" in each.get("warn", "") for each in said)
     everything = json.dumps(said) + "".join(path.read_text() for path in folder.iterdir())
     assert SECRET not in everything
