@@ -70,7 +70,8 @@ def url_problem(flag: str, url: str) -> str:
     """The sentence that a user reads of an address that a flag gives and that is none; nothing where it is one."""
     if http_address(url):
         return ""
-    return f"{flag} must start with http:// or https://, not {redact(_NO_SCHEME.sub(HIDDEN, url))!r}."
+    shown = redact(_BEFORE_HOST.sub(r"\1" + HIDDEN, url))
+    return f"{flag} must start with http:// or https://, not {shown!r}."
 
 
 def endpoint_address(text: str) -> SplitResult:
@@ -86,7 +87,7 @@ def endpoint_address(text: str) -> SplitResult:
 
 _AS_IT_IS = "%/:?#[]@!$&'()*+,;=~"  # of an address; what else is no letter or digit of ASCII is written as %XX
 _PASSWORD = re.compile(r"(?<=//)[^:@]*:.*(?=@)", re.DOTALL)  # whatever signs are in it: that is why it is no address
-_NO_SCHEME = re.compile(r"\A[^/@]*:[^/@]*(?=@)")  # user and password where no // is before them
+_BEFORE_HOST = re.compile(r"\A(\w+:?/+|).+(?=@)", re.DOTALL)  # of what is no address: // may be missing, or half of it
 _SIGNS = "In a password, signs are written as %XX: %2F for /, %3F for ?, %23 for #, %40 for @, %20 for a blank."
 
 

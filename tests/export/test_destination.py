@@ -88,12 +88,16 @@ def test_every_problem_is_reported_at_once(monkeypatch: pytest.MonkeyPatch, caps
 
 
 @pytest.mark.parametrize("name", ["OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_METRICS_ENDPOINT"])
-def test_an_address_of_the_environment_is_checked_before_the_wave(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("scheme", ["", "grpc://", "https:/"])
+@pytest.mark.parametrize("password", ["secret-word", "secret/word", "s3cret@word#"])
+def test_an_address_of_the_environment_is_checked_before_the_wave(
+    name: str, scheme: str, password: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Without http:// before it, as gRPC has it; a password in it is not reported."""
-    monkeypatch.setenv(name, "me:secret-word@collector:4317")
+    monkeypatch.setenv(name, f"{scheme}me:{password}@collector:4317")
     problems: list[str] = []
     exports_of({"export": ["otlp"], "export_wait": None}, problems)
-    assert problems == [f"{name} must start with http:// or https://, not '[hidden]@collector:4317'."]
+    assert problems == [f"{name} must start with http:// or https://, not '{scheme}[hidden]@collector:4317'."]
     exports_of({"export": ["otlp=http://a:3"], "export_wait": None}, problems := [])
     assert problems == []
 

@@ -654,8 +654,8 @@ def test_the_password_of_basic_is_a_secret_in_whatever_encoding() -> None:
 def test_the_user_in_a_given_address_without_a_password_is_a_secret() -> None:
     basic = base64.b64encode(b"4pi-k3y-0f-me:").decode()
     assert "4pi-k3y-0f-me" in secret_values({HEADERS: json.dumps({"Authorization": f"Basic {basic}"})})
-    for given in ("http://4pi-k3y-0f-me@", "http://4pi-k3y-0f-me:@"):
-        environment = {ADDRESSES: f"{given} ssh://admin@", "HOME": "ssh://ec2-user@host", "DB": "x://postgres:@host"}
+    for address in ("http://4pi-k3y-0f-me@", "http://4pi-k3y-0f-me:@"):
+        environment = {ADDRESSES: f"{address} ssh://admin@", "HOME": "ssh://ec2-user@host", "DB": "x://postgres:@host"}
         assert secret_values(environment) == ["4pi-k3y-0f-me"]
 
 

@@ -45,9 +45,7 @@ def test_a_configuration_tells_of_what_kind_it_is(
     assert found.instances == (None if kind == "serverless" else 2)
 
 
-def test_its_address_has_no_password_not_even_one_that_is_a_number(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_its_address_has_no_password_be_it_a_number(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     alone(monkeypatch, tmp_path)
     assert measured_endpoint("http://me:12345678@host/x", None, None, None).name == "http://[hidden]@host/x"
 
