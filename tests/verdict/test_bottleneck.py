@@ -258,12 +258,12 @@ class TestMoreWorkers:
             (
                 8,
                 8,
-                "The client cannot keep this rate: use a larger client, several of them, or a lower --client-rps, "
-                "since all 8 cores have a worker (`benchmark client rps-saturation` measures what this client can "
-                "send).",
+                "The client cannot keep this rate: use a larger client, several of them, or a lower --client-rps "
+                "(each of the 8 cores has a worker already; `benchmark client rps-saturation` measures what this "
+                "client can send).",
             ),
-            (9, 8, "since all 8 cores have a worker"),
-            (1, 1, "since the only core has a worker"),
+            (9, 8, "(each of the 8 cores has a worker"),
+            (1, 1, "(the only core has a worker"),
         ],
     )
     def test_it_knows_the_cores(self, workers: int, cores: int | None, text: str) -> None:
@@ -273,7 +273,7 @@ class TestMoreWorkers:
 
     def test_in_the_closed_loop_it_is_the_concurrency_that_can_be_lower(self) -> None:
         facts = replace(closed(WorkerUse(cpu_share=0.95)), host=replace(HOST, cores=1))
-        assert "or a lower --concurrency, since" in only(facts, "worker_cpu").advice
+        assert "or a lower --concurrency (" in only(facts, "worker_cpu").advice
 
 
 class TestWorkerCpu:

@@ -639,9 +639,9 @@ class TestColdStart:
             (
                 None,
                 0.5,
-                "That is this client's own start-up, not the endpoint's: its code ran for 500 ms without a break",
+                "That is mostly this client's own start-up, since its code ran for 500 ms without a break",
             ),
-            (900, 0.5, "That is this client's own start"),
+            (900, 0.5, "That is mostly this client's own start"),
         ],
     )
     def test_whose_start_it_was_takes_evidence(self, longest_ms: float | None, hold_s: float, said: str) -> None:

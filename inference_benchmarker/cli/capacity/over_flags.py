@@ -50,8 +50,8 @@ def _range(flag: str, name: str, text: str) -> Range:
 OVER_FLAG = Flag(
     "--over",
     "RANGES",
-    "predict an LLM's capacity (by URL) at prompt and answer lengths between a few that are searched: "
-    f"input-tokens=200:3200,output-tokens=50:400. A third number: how many lengths (default {LEVELS}, at most "
+    "search a few prompt and answer lengths and predict an LLM's capacity (by URL) between them: "
+    f"input-tokens=200:3200,output-tokens=50:400. A third number: lengths to predict (default {LEVELS}, at most "
     f"{MOST_LEVELS}). Searches that are held out must agree with the prediction",
     parse_over,
 )

@@ -126,8 +126,8 @@ PLAN_FLAGS: Table = table_for(
             Flag(
                 "--routing",
                 "KIND",
-                f"how requests are routed to instances, {RANDOM} or {LEAST_OUTSTANDING} (default: as measured); with "
-                f"--users {RANDOM} (the default) or {PREFIX_AWARE}, which continues conversations where they began",
+                f"how requests are routed to instances, {RANDOM} or {LEAST_OUTSTANDING} (default: as measured). With "
+                f"--users: {RANDOM} (default) or {PREFIX_AWARE}, which continues conversations where they began",
             ),
             Flag("--tier", "NAME", "the tier to plan for, if the folder is that of `benchmark capacity --tier`"),
             Flag("--endpoint-name", "NAME", "name of the deployed endpoint in the scaling policies"),

@@ -83,8 +83,8 @@ PARETO_FLAGS: Table = {
         Flag(
             "--token-weights",
             "I:C:O",
-            "divide the cost among input, cached and output tokens in this ratio, such as 1:0.1:4 (default: no "
-            "division; the price of each kind is the whole cost divided by the tokens of that kind)",
+            "price an input, a cached and an output token in this ratio, such as 1:0.1:4 (default: the price of each "
+            "kind is the whole cost divided by the tokens of that kind)",
             _weights,
         ),
     ],

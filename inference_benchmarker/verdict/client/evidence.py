@@ -132,12 +132,12 @@ class Evidence:
     def more_workers(self) -> str:
         """The advice for one thread that has too much to do."""
         if self.cores is not None and self.facts.plan.workers >= self.cores:
-            taken = "the only core has a worker" if self.cores == 1 else f"all {self.cores} cores have a worker"
+            taken = "the only core has a worker" if self.cores == 1 else f"each of the {self.cores} cores has a worker"
             if self.facts.hosts:
-                return f"name more --hosts, or {less_load(self.facts.plan.load)}, since {taken}"
+                return f"name more --hosts, or {less_load(self.facts.plan.load)} ({taken})"
             return (
-                f"use a larger client, several of them, or {less_load(self.facts.plan.load)}, since {taken} "
-                "(`benchmark client rps-saturation` measures what this client can send)"
+                f"use a larger client, several of them, or {less_load(self.facts.plan.load)} ({taken} already; "
+                "`benchmark client rps-saturation` measures what this client can send)"
             )
         have = "the hosts have" if self.facts.hosts else "this host has"
         spread = "" if self.cores is None else f" ({have} {self.cores} cores)"

@@ -210,7 +210,7 @@ def _cold(platform: PlatformMetrics) -> Iterator[Remark]:
     of = "" if found.count == 1 else " (median)"
     measured = (
         f"{which} {duration_text(found.first_s)}{of}, the rest {duration_text(found.rest_s)}; "
-        f"latency settled after {duration_text(found.until_s)}"
+        f"latency settled {duration_text(found.until_s)} into the wave"
     )
     warmup_s = platform.facts.plan.warmup_ns / NS
     if found.until_s <= warmup_s:
@@ -228,8 +228,8 @@ def _why_slow(platform: PlatformMetrics, found: ColdStart) -> str:
     half = (found.first_s - found.rest_s) / 2
     if platform.longest_hold_s >= half:
         return (
-            "That is this client's own start-up, not the endpoint's: its code ran for "
-            f"{duration_text(platform.longest_hold_s)} without a break (a library that loads at its first call)"
+            "That is mostly this client's own start-up, since its code ran for "
+            f"{duration_text(platform.longest_hold_s)} without a break (a library loads at the first call)"
         )
     longest = platform.server_longest_s
     if longest is None:

@@ -106,8 +106,8 @@ def _engine(plan: UsersPlan) -> Iterator[str]:
     prefill, step = (":".join(f"{each:.4g}" for each in values) for values in (engine.prefill_ms, engine.step_ms))
     yield (
         f"The simulated engine is fitted to the search's {engine.streams:,} streams (--prefill-ms={prefill} "
-        f"--step-ms={step}). With {comparison.conversations:,} conversations of the search, one replica meets the "
-        f"limits there up to {comparison.users:,} users."
+        f"--step-ms={step}). With {comparison.conversations:,} of the conversations, a simulated replica meets "
+        f"the limits up to {comparison.users:,} users."
     )
 
 

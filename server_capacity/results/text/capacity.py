@@ -64,9 +64,14 @@ def _limits(found: CapacityResult) -> Iterator[str]:
     rows, unit = found.limits, unit_of(found)
     if not rows:
         return
+    heads = ["Limit", _lower_end(found), "met up to", "95% interval"]
+    yield from aligned([heads, *(_limit(row, unit) for row in rows)])
+
+
+def _lower_end(found: CapacityResult) -> str:
+    """The rate that was confirmed last, in words."""
     rates = [wave.rate for wave in found.confirmation or [] if not wave.spoilt]
-    at = f"at {rate_text(rates[-1], found.interval, unit)}" if rates else "at the lower end"
-    yield from aligned([["Limit", at, "met up to", "95% interval"], *(_limit(row, unit) for row in rows)])
+    return f"at {rate_text(rates[-1], found.interval, unit_of(found))}" if rates else "at the lower end"
 
 
 def _limit(row: LimitRow, unit: str) -> list[str]:
@@ -99,7 +104,7 @@ def _sessions(found: CapacityResult) -> Iterator[str]:
         (at.output_tokens_per_s, "output tokens/s"),
     ]
     values = ", ".join(f"{metric_text(value)} {unit}" for value, unit in given if value is not None)
-    yield from folded_sentence(f"There: {values}.")
+    yield from folded_sentence(f"{_lower_end(found).capitalize()}: {values}.")
     if at.length_s is not None and at.alone_s:
         lengths = f"{duration_text(at.length_s)}, and {duration_text(at.alone_s)} while few are open"
         yield from folded_sentence(f"A session takes {lengths}.")
@@ -153,9 +158,10 @@ def _wave_texts(waves: Sequence[Confirmation], found: CapacityResult) -> Iterato
         if wave.spoilt:
             whose = "the server did not stay constant" if wave.spoilt_by == "server" else "this client was the limit"
             first, values = f"{first} because {whose}", [wave.spoilt]
-        if wave.invalid:
-            values.append(f"INVALID as a wave of its own: {wave.invalid}. Its lag is short beside these limits")
         yield from _listed(first, values)
+        if wave.invalid:
+            reason = f"A plain wave would be INVALID: {wave.invalid}. This is short beside the limits."
+            yield from folded_sentence(reason)
 
 
 def _soak(found: CapacityResult) -> Iterator[str]:

@@ -206,7 +206,7 @@ def test_the_report_fits_and_is_read_again() -> None:
     text = to_text(found)
     assert max(map(len, text.splitlines()[1:-1])) <= WIDTH
     words = " ".join(text.split())
-    assert mentions(words, "12 times the average", "Little's law", "random routing over 6 replicas", "$0.0067")
+    assert mentions(words, "12 times the average", "Little's law", "Random routing over 6 replicas", "$0.0067")
     assert check_plan(encoded(found)) == found
 
 
