@@ -122,7 +122,10 @@ def ask(plan: WavePlan, loaded_file: Path) -> dict[str, Any]:
                 failed = failed or f"{error_key(error)}: {error_text(error)}"
     cut = partial(excerpt, also=own_secrets(with_numbers=True))
     texts += [None] * (len(canaries) - len(texts))
-    answers = [{"text": text and cut(text, MAX_CANARY_LENGTH), "characters": text and len(text)} for text in texts]
+    answers = [
+        {"text": text and cut(text, MAX_CANARY_LENGTH), "characters": None if text is None else len(text)}
+        for text in texts
+    ]
     return {"canaries": answers, "failed": cut(failed, MAX_VALUE_LENGTH)}
 
 

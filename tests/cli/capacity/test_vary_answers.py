@@ -14,13 +14,12 @@ from inference_benchmarker.engine.endpoint.source import has_canaries
 from server_capacity.results.equal_answers import Given, with_answers
 from server_capacity.results.ranking_order import ranking
 from server_capacity.results.ranking_row import Aim
+from server_capacity.results.types.capacity import CanaryAnswer
 from tests.rankings import row
 from tests.waves import open_plan
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-    from server_capacity.results.types.capacity import CanaryAnswer
 
 ENGINE = """
 import re
@@ -59,6 +58,8 @@ MOVES = """
     def invoke(payload):
         if payload == "fails":
             raise ValueError("no")
+        if payload == "empty":
+            return ""
         return f"answer {next(answers)}" if payload == "moves" else b"the same"
 
     return invoke
@@ -101,6 +102,13 @@ def test_a_question_that_gets_two_answers_or_fails_tells_nothing(tmp_path: Path)
     assert (steady.text, steady.characters) == ("the same", 8)
     assert [(each.text, each.characters) for each in others] == [(None, None)] * 2
     assert said == ["A canary failed before the search: ValueError: no"]
+
+
+@pytest.mark.process
+def test_an_empty_answer_is_an_answer_of_no_characters(tmp_path: Path) -> None:
+    text = f"def invoke_factory(endpoint_name):{MOVES}".replace('["steady", "moves", "fails"]', '["empty"]')
+    (path := tmp_path / "empty.py").write_text(text)
+    assert asked(path, None, []) == (CanaryAnswer("", 0),)
 
 
 @pytest.mark.process
