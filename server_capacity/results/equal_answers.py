@@ -162,8 +162,8 @@ class _Pair:
 
     @property
     def equal(self) -> bool | None:
-        verdicts = (self.by_text, self.by_length)
-        return False if False in verdicts else True if True in verdicts else None
+        """Answers of one length may be of any quality: without their texts nobody knows."""
+        return False if False in (self.by_text, self.by_length) else self.by_text
 
     @property
     def is_shorter(self) -> bool:
@@ -225,7 +225,7 @@ def _on_text(pair: _Pair) -> str:
     if not asked:
         return "no fixed questions were asked"
     if not number:
-        return "cannot tell by text: the same question gets different answers"
+        return "cannot tell by text: no question got one text twice from both"
     if pair.by_text:
         return f"the same text to {number} of {asked} fixed questions"
     if pair.by_text is False:

@@ -31,8 +31,17 @@ def ranking_problems(found: RankingResult) -> Iterator[str]:
         yield from _of_row(row, place)
         yield from _of_tokens(row, place)
         yield from _of_target(row, place, found)
+    yield from _of_answers(found)
     if found.exit_code == 0 and any(row.exit_code for row in ranked):
         yield "its exit code is 0, but a search that it is built on has another one"
+
+
+def _of_answers(found: RankingResult) -> Iterator[str]:
+    """Answers differ where their texts or their lengths do, and only there."""
+    for place, row in enumerate(found.rows, 1):
+        answers = row.answers
+        if answers and (answers.equal is False) != (False in (answers.by_text, answers.by_length)):
+            yield f"whether the answers of row {place} differ does not follow from their texts and lengths"
 
 
 def _of_row(row: RankedRow, place: int) -> Iterator[str]:

@@ -94,8 +94,10 @@ UNSTEADY: list[str | None] = [None] * 6
         (given(SHORTER, 50.0), given(WORDS), (False, True), "answers differ from those of b: shorter to 6 of 6"),
         (given(WORDS), given([""] * 6, None), (True, False), "shorter to 6 of 6 fixed questions"),
         (given(WORDS), given(OTHER), (True, False), "other text to 6 of 6 fixed questions; output lengths within 5%"),
-        (given(WORDS), given(ONE_OTHER), (True, True), "cannot tell by text: 1 of 6 answers"),
-        (given(WORDS), given(UNSTEADY), (True, True), "cannot tell by text: the same question gets different answers"),
+        (given(WORDS), given(ONE_OTHER), (True, None), "cannot tell by text: 1 of 6 answers"),
+        (given(WORDS), given(UNSTEADY), (True, None), "cannot tell by text: no question got one text twice from both"),
+        (given(WORDS), given(None), (True, None), "cannot tell by text: no question got one text twice from both"),
+        (given(None), given(None), (True, None), "no fixed questions were asked; output lengths within 5%"),
         (given(WORDS), given(UNSTEADY, None), (True, None), "undecided whether answers are equal to those of a: "),
         (given(WORDS), given(UNSTEADY, 80.0), (True, False), "80 output tokens an answer, not 100"),
         (given(None), given(None, 130.0), (False, True), "answers differ from those of b: no fixed questions"),
@@ -116,7 +118,7 @@ def test_of_two_variants_one_is_the_reference(
 
 def test_the_reference_is_what_most_variants_agree_on() -> None:
     rows = compared(given(OTHER), given(WORDS), given(WORDS), given(ONE_OTHER))
-    assert [each.answers and each.answers.equal for each in rows] == [False, True, True, True]
+    assert [each.answers and each.answers.equal for each in rows] == [False, True, True, None]
     assert {each.answers and each.answers.reference for each in rows} == {"b"}
 
 
@@ -164,6 +166,16 @@ def test_equal_answers_are_said_and_change_no_order() -> None:
     assert found.exit_code == OK
     text = " ".join(to_text(found).split())
     assert "b: answers equal to those of a: the same text to 6 of 6 fixed questions; output lengths within 5%." in text
+
+
+def test_a_verdict_that_contradicts_what_it_follows_from_is_refused() -> None:
+    rows = compared(given(WORDS), given(SHORTER, 50.0))
+    answers = rows[1].answers
+    assert answers is not None
+    forged = ranking([rows[0], replace(rows[1], answers=replace(answers, equal=True), warnings=[])], Aim())
+    assert forged.rows[0].label == "b"
+    with pytest.raises(ValueError, match="whether the answers of row 1 differ does not follow from"):
+        check_ranking(json.loads(json.dumps(encoded(forged))))
 
 
 def test_answers_that_nobody_compared_are_said_to_be_so() -> None:
