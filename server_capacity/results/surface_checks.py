@@ -48,6 +48,10 @@ def surface_problems(found: SurfaceResult) -> Iterator[str]:
         yield f"it is {found.stage}, and has capacities of its grid"
     if found.stage == "given" and (found.engine is None or not found.grid):
         yield "it is given, and has no engine or no grid"
+    if found.stage == "given" and not any(row.use == "held_out" for row in found.searches):
+        yield "it is given, and no search was held out from its fit"
+    for each in found.what_if:
+        yield from between(f"the share with {each.what} twice as long", each.interval.low, each.share, each.interval.high)
     yield from _of_searches(found)
     for point in found.grid:
         name = f"{point.input_tokens}x{point.output_tokens}"
@@ -67,8 +71,8 @@ def _of_searches(found: SurfaceResult) -> Iterator[str]:
             yield from between(f"the rate of {name}", row.interval.low, row.rate, row.interval.high)
         if row.capacity is None and (row.outcome != FAILED or row.exit_code == 0):
             yield f"{name} has an outcome, but no search"
-        if row.capacity is not None and ("/" in row.capacity or row.capacity in ("", ".", "..")):
-            yield f"{quoted(row.capacity, 40)} is not a folder below this one"
+        if row.capacity not in (None, name):
+            yield f"{quoted(str(row.capacity), 40)} is not the folder of a search at {name}"
         if row.predicted is not None and row.use != "held_out":
             yield f"{name} is predicted by a fit that has seen it"
         if found.stage == "given" and row.use == "held_out" and not _agree(row):

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from server_capacity.models.surface.predicting import Estimate, Model, Prediction
 
 WIDEST = 2.0
-"""The upper end of a measured interval over its lower one: a wider one agrees with nearly everything."""
+"""The upper end of an interval over its lower one: a wider one, measured or predicted, agrees with nearly all."""
 _CONTEXT = 1_000_000
 """Tokens for which constants of a context are stored."""
 _TRY = "Search at the length that you need, or give --over a smaller range around it"
@@ -86,6 +86,8 @@ def _refusals(found: SurfaceResult, model: Model, predictions: dict[Lengths, Pre
         elif row.interval.high > WIDEST * row.interval.low:
             wide = f"{_rates(row.interval)} at {name} is too wide to check a fit"
             yield f"the interval {wide}. Give --time more seconds"
+        elif row.predicted.high > WIDEST * row.predicted.low:
+            yield f"at {name} {fitted}, which is too wide to be checked. {_TRY}"
         elif row.interval.low > row.predicted.high or row.predicted.low > row.interval.high:
             measured = f"at {name} the search that was held out found {_rates(row.interval)}"
             beside = f", with {beyond}" if beyond else ""

@@ -96,14 +96,22 @@ def test_a_bound_of_the_batch_that_the_model_does_not_know_is_noticed() -> None:
 class Sure(Model):
     """A model that knows: half as much where answers or prompts are twice as long, to 5%, whatever was measured."""
 
+    spread = 0.01
+
     def predict(self, lengths: Lengths, near: float | None = None) -> Prediction:  # noqa: ARG002 - as Model's
-        rates = 1e5 / (lengths.prompt * lengths.answer) * np.array([0.98, 0.99, 1.0, 1.01, 1.02])
+        rates = 1e5 / (lengths.prompt * lengths.answer) * (1 + self.spread * np.arange(-2, 3))
         return Prediction(lengths, rates, rates, Load(lengths.answer, 1.0))
 
 
-def judge(decodes: int = 1000, **changes: Any) -> SurfaceResult:
+class Unsure(Sure):
+    """One whose constants may be such that no request keeps the limits."""
+
+    spread = 0.5
+
+
+def judge(decodes: int = 1000, kind: type[Sure] = Sure, **changes: Any) -> SurfaceResult:
     """The surface of searches that agree with it; ``changes``: of those that are held out."""
-    model = Sure(replace(fitted("8b-h100-llm-d"), decodes=decodes), LATENCY, {50: 50, 400: 400})
+    model = kind(replace(fitted("8b-h100-llm-d"), decodes=decodes), LATENCY, {50: 50, 400: 400})
     rows = [point(each, "fit") for each in OVER.fitted]
     rows += [replace(point(each, "held_out"), **changes) for each in OVER.held_out]
     found = SurfaceResult(schema_version=1, limits=["latency.p95<800ms"], stage="searching", exit_code=0, searches=rows)
@@ -140,6 +148,7 @@ def test_a_surface_is_given_where_what_was_held_out_agrees() -> None:
         ({"interval": Interval(1e4, 1.1e4), "rate": 1e4}, "held out found 10,000 to 11,000/s, and the fit says"),
         ({"interval": None, "rate": None, "headline": "No rate meets ttft"}, "has no interval (No rate meets ttft)"),
         ({"interval": Interval(0.5, 5000.0)}, "is too wide to check a fit. Give --time more seconds"),
+        ({"kind": Unsure}, "at 141x16 the fit says 0 to 89/s, which is too wide to be checked. Search at the length"),
         ({"decodes": 5}, "answers at a time, and at most 5 were measured"),
     ],
 )
