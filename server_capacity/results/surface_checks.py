@@ -46,19 +46,30 @@ def surface_problems(found: SurfaceResult) -> Iterator[str]:
         yield f"it is {found.stage}, and a reason for a refusal is {'missing' if found.refused is None else 'there'}"
     if found.stage != "given" and (found.grid or found.what_if):
         yield f"it is {found.stage}, and has capacities of its grid"
-    if found.stage == "given" and (found.engine is None or not found.grid):
-        yield "it is given, and has no engine or no grid"
-    if found.stage == "given" and not any(row.use == "held_out" for row in found.searches):
-        yield "it is given, and no search was held out from its fit"
-    for each in found.what_if:
-        yield from between(f"the share with {each.what} twice as long", each.interval.low, each.share, each.interval.high)
+    if found.stage == "given":
+        yield from _of_given(found)
     yield from _of_searches(found)
+    yield from _of_predictions(found)
+
+
+def _of_given(found: SurfaceResult) -> Iterator[str]:
+    if found.engine is None or not found.grid:
+        yield "it is given, and has no engine or no grid"
+    if not any(row.use == "held_out" for row in found.searches):
+        yield "it is given, and no search was held out from its fit"
+
+
+def _of_predictions(found: SurfaceResult) -> Iterator[str]:
+    """What the fit says lies within its interval."""
     for point in found.grid:
         name = f"{point.input_tokens}x{point.output_tokens}"
         if (point.rate is None) != bool(point.beyond) or (point.rate is None) != (point.interval is None):
             yield f"{name} has a capacity and a reason why it has none, or neither"
         if point.interval is not None:
             yield from between(f"the rate of {name}", point.interval.low, point.rate, point.interval.high)
+    for each in found.what_if:
+        name = f"the share with {each.what} twice as long"
+        yield from between(name, each.interval.low, each.share, each.interval.high)
 
 
 def _of_searches(found: SurfaceResult) -> Iterator[str]:

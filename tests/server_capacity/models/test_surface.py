@@ -99,7 +99,7 @@ class Sure(Model):
     spread = 0.01
 
     def predict(self, lengths: Lengths, near: float | None = None) -> Prediction:  # noqa: ARG002 - as Model's
-        rates = 1e5 / (lengths.prompt * lengths.answer) * (1 + self.spread * np.arange(-2, 3))
+        rates = 1e5 / (lengths.prompt * lengths.answer) * (1 + self.spread * np.arange(-2.0, 3.0))
         return Prediction(lengths, rates, rates, Load(lengths.answer, 1.0))
 
 
