@@ -60,7 +60,7 @@ def _of_given(found: SurfaceResult) -> Iterator[str]:
 
 
 def _of_predictions(found: SurfaceResult) -> Iterator[str]:
-    """What the fit says lies within its interval."""
+    """Predicted rates and shares lie within their intervals."""
     for point in found.grid:
         name = f"{point.input_tokens}x{point.output_tokens}"
         if (point.rate is None) != bool(point.beyond) or (point.rate is None) != (point.interval is None):
