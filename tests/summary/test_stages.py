@@ -188,10 +188,10 @@ def test_the_report_has_a_row_for_each_stage() -> None:
     start = next(index for index, line in enumerate(lines) if line.lstrip().startswith("Stage"))
     assert lines[start : start + 11] == [
         "   Stage  from      rate  planned   sent  completed  success  in flight",
-        "   1        0s      10/s     10/s   10/s       10/s     100%          0",
-        "   spike    2s      50/s     50/s   50/s       50/s     100%         15",
-        "   3        4s  400..0/s    200/s  200/s      200/s     100%          0",
-        "   4        5s       0/s      0/s    0/s        0/s        -          0",
+        "   1       0 s      10/s     10/s   10/s       10/s     100%          0",
+        "   spike   2 s      50/s     50/s   50/s       50/s     100%         15",
+        "   3       4 s  400..0/s    200/s  200/s      200/s     100%          0",
+        "   4       5 s       0/s      0/s    0/s        0/s        -          0",
         "",
         "   Stage  latency p50     p99  response time p50     p99  limits met",
         "   1            20 ms   20 ms              20 ms   20 ms      1 of 1",

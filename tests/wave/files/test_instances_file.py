@@ -42,8 +42,8 @@ def test_a_command_that_was_killed_leaves_what_it_had_counted(
     out = capsys.readouterr().out
     assert "   Instances:        1 -> 3; no limit was missed; in service 1.5 s after the load rose\n" in out
     lines = (
-        "0.0s the load rose: 10 requests/s",
-        "0.5s +0.5 s 3 instances requested instead of 1",
+        "0.0 s the load rose: 10 requests/s",
+        "0.5 s +0.5 s 3 instances requested instead of 1",
         "3 instances served",
     )
     assert all(text in " ".join(out.split()) for text in lines)
