@@ -32,7 +32,7 @@ ADDRESSES = "BENCHMARK_ADDRESSES"
 
 # Of an address. A password may have a single quote in it, with which an address ends elsewhere.
 _USER_INFO = (re.compile(r"://([^/\s?#\"']+)@"), re.compile(r"://([^/\s?#\"]+)@"))
-_ADDRESS = re.compile(rf"(?:\A|(?<=[,;]))[A-Za-z][\w+.:-]*{_USER_INFO[1].pattern}")
+_ADDRESS = re.compile(rf"(?:\A|(?<=[,;]))\s*+[A-Za-z][\w+.:-]*{_USER_INFO[1].pattern}")
 _ASKED = re.compile(r"""(["'])([A-Za-z_][A-Za-z0-9_.-]{0,100}+)\1""")
 _LOOKS_RANDOM = 16  # characters, and of them:
 _LEAST_SCORE = 2.5  # of its pairs of neighbours: what letters and digits by chance have, and names of things do not
@@ -101,7 +101,7 @@ def asked_for(source: str, environment: Mapping[str, str], shown: Iterable[str] 
 
 def up_to_hosts(text: str) -> Iterator[str]:
     """The beginnings of the addresses with a user that a text consists of: one, or several with commas between them."""
-    return (found[0] for found in _ADDRESS.finditer(text))
+    return (found[0].lstrip() for found in _ADDRESS.finditer(text))
 
 
 def looks_random(value: str) -> bool:

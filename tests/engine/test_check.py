@@ -224,6 +224,6 @@ def test_what_an_earlier_file_asked_for_stays_hidden(tmp_path: Path, monkeypatch
 def test_a_password_in_an_address_of_a_wave_is_hidden_from_then_on(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(ADDRESSES, "")
     note_addresses("http://me:f1rst-pass@a", None, "model-name", "http://b/path", '{"to": "http://me:pass-pass@b"}')
-    note_addresses("host,http://me:s3cond-pass@c,jdbc:x://me:th1rd-pass@d")
+    note_addresses("host, http://me:s3cond-pass@c,jdbc:x://me:th1rd-pass@d")
     assert os.environ[ADDRESSES] == "http://me:f1rst-pass@ http://me:s3cond-pass@ jdbc:x://me:th1rd-pass@"
     assert redact("f1rst-pass, s3cond-pass, th1rd-pass") == "[hidden], [hidden], [hidden]"
