@@ -54,7 +54,9 @@ with (folder / "profile_export.jsonl").open("w") as file:
         print(json.dumps({**record, "key": key}), file=file, flush=True)
 if behaviour == "hangs":
     time.sleep(600)
-(folder / "profile_export_aiperf.json").write_text(json.dumps({"aiperf_version": "stand-in", "cli": key}))
+(folder / "profile_export_aiperf.json").write_text(
+    json.dumps({"aiperf_version": "stand-in", "cli": key, "urls": [flags.get("--url")], "number": 1234})
+)
 """
 
 

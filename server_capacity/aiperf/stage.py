@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from inference_benchmarker.engine.launch import facts_of, make_run_dir
+from inference_benchmarker.engine.processes.children import note_addresses, note_asked_for
 from inference_benchmarker.engine.processes.interrupts import counting_interrupts, until_interrupted
 from inference_benchmarker.engine.processes.scratch import scratch_folder
 from inference_benchmarker.errors import BenchmarkError, refuse
@@ -19,7 +20,8 @@ from inference_benchmarker.exit_codes import INTERRUPTED, INVALID, OK, worst_exi
 from inference_benchmarker.facts.server_metric import collected
 from inference_benchmarker.system.given import resolved
 from inference_benchmarker.wave.run_dir import OWNER_ONLY
-from inference_benchmarker.words.redact import secret_values
+from inference_benchmarker.words.redact import ADDRESSES
+from inference_benchmarker.words.secret_values import secrets_in_results
 from server_capacity.aiperf import installation as aiperf
 from server_capacity.aiperf.arguments import STREAM, flags, problems_of, problems_of_names, strange, words
 from server_capacity.aiperf.baseline import PAUSE_S, wait_for_baseline
@@ -144,9 +146,14 @@ class AiperfStage:
             self.say(f"aiperf's result could not be stored ({reason}); the results exist only in the printed text.")
 
     def _secrets(self) -> list[str]:
-        """The values that must be in no file, longest first so that no part of one is left."""
+        """The values that must be in no file, longest first so that no part of one is left.
+
+        A password that is a number may be a part of a result: it is hidden in its address.
+        """
         keys = (str(key) for key in (self.environment.get(API_KEY), self.options.given.get(KEY)) if key)
-        return sorted({*filter(_is_secret, keys), *secret_values(self.environment)}, key=len, reverse=True)
+        addresses = self.environment.get(ADDRESSES, "").split()
+        found = {*filter(_is_secret, keys), *secrets_in_results(self.environment), *addresses}
+        return sorted(found, key=len, reverse=True)
 
     def _arguments(self, folder: Path, *, streamed: bool) -> list[str]:
         requests = self.requests
@@ -180,6 +187,8 @@ def prepared(
 ) -> Iterator[AiperfStage]:
     """The stage, with its requests made; BenchmarkError for what is wrong with them or missing."""
     plan = plan if plan.seed is not None else plan.with_seed(secrets.randbits(32))
+    note_asked_for(plan.factories_file, plan.factory_settings.values())
+    note_addresses(url, plan.endpoint_name, *plan.factory_settings.values(), *_given_addresses(options))
     refuse(certificate_problems(url, environment))
     with scratch_folder("benchmark_aiperf_") as folder:
         ours = not options.brings_input
@@ -192,6 +201,12 @@ def prepared(
         if tokenizer and (problem := tokenizer.problem(options.installation.python, environment, say)):
             raise BenchmarkError(problem, ADVICE)
         yield AiperfStage(options, plan, url, requests, environment, say)
+
+
+def _given_addresses(options: AiperfOptions) -> Iterator[str]:
+    """Those of its own flag, which goes before --url."""
+    value = options.given.get("url", "")
+    yield from map(str, value if isinstance(value, list) else [value])
 
 
 def _given(options: AiperfOptions) -> Requests | None:

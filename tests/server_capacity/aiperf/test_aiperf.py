@@ -68,6 +68,22 @@ def test_the_key_arrives_and_is_seen_nowhere(by: str, bench: Bench, stand_in: di
 
 
 @pytest.mark.process
+@pytest.mark.parametrize(("by", "password"), [("flag", KEY), ("aiperf's flag", KEY), ("flag", "1234")])
+def test_the_password_in_its_address_is_seen_nowhere(
+    by: str, password: str, bench: Bench, stand_in: dict[str, str]
+) -> None:
+    """The tool stores the address that it sent to; the wave, whose factories file has its own, does not know it."""
+    address = NOBODY.replace("://", f"://me:{password}@")
+    arguments = ("--url", address) if by == "flag" else ("--aiperf-args", json.dumps({"url": address}))
+    done = begin(bench, stand_in, "", *arguments).finish()
+    assert done.code == 0, done.err
+    export = json.loads((done.folder_of_aiperf / "profile_export_aiperf.json").read_text())
+    assert (export["urls"], export["number"]) == (["[hidden]127.0.0.1:9"], 1234)
+    assert files_holding(done.folder_of_aiperf.parent, [f"me:{password}", KEY]) == []
+    assert password not in done.out + done.err
+
+
+@pytest.mark.process
 def test_a_tokenizer_in_a_folder_needs_no_hub_and_the_key_is_not_passed_on(
     bench: Bench, stand_in: dict[str, str]
 ) -> None:
@@ -208,19 +224,18 @@ def test_streams_among_whole_answers_are_refused_unless_it_is_said_how_to_take_t
 
 
 @pytest.mark.process
+@pytest.mark.parametrize(("name", "key"), [("DEMO_TOKEN", KEY), ("DEMO", "x7Kq9ZpL2mVt4Rw8")])
 def test_what_the_users_code_says_as_it_fails_is_reported_without_secrets(
-    bench: Bench, stand_in: dict[str, str]
+    name: str, key: str, bench: Bench, stand_in: dict[str, str]
 ) -> None:
-    failing = CHAT.replace("lambda: {", "lambda: os.environ['DEMO_TOKEN'] + {").replace(
-        "import json", "import json, os"
-    )
-    failing = failing.replace("from the user's code\"", "from the user's code\", os.environ['DEMO_TOKEN']")
+    failing = CHAT.replace("lambda: {", f"lambda: os.environ['{name}'] + {{").replace("import json", "import json, os")
+    failing = failing.replace("from the user's code\"", f"from the user's code\", os.environ['{name}']")
     arguments = ("--client-rps", "20", "--num-requests", "4", "--aiperf-only", "--url", NOBODY)
-    done = bench.run(*arguments, factories=failing, environment={**stand_in, "DEMO_TOKEN": KEY})
+    done = bench.run(*arguments, factories=failing, environment={**stand_in, name: key})
     assert done.code == 2
     assert "from the user's code [hidden]" in done.err
     assert "TypeError" in done.err
-    assert KEY not in done.err
+    assert key not in done.err
 
 
 @pytest.mark.process
