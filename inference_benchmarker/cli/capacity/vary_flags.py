@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from inference_benchmarker.cli.core.flags import Flag, parse_int, parse_number, parse_share, read_flags
+from inference_benchmarker.engine.processes.children import note_addresses
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.plan.stage import MAX_RATE
 from inference_benchmarker.system.host import usable_cores
@@ -111,6 +112,7 @@ def asked_of(options: dict[str, Any], problems: list[str]) -> VariantsRequest:
     """The meaning of the flags; what is wrong with them is added to the problems."""
     given = read_flags(VARY_FLAGS, options, problems).values
     axes = given["vary"] or ()
+    note_addresses(*(text for axis in axes for text in axis.texts))  # here, for the ranking and the searches alike
     endpoints = [[Variant()]]
     try:
         endpoints = variants_of(axes)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.exit_codes import INVALID
+from inference_benchmarker.words.redact import without
 from server_capacity.experiments.ranking.preflight import needed_by, with_text
 from server_capacity.metrics.aws_answers import region_of
 from server_capacity.planning.costs.quota import quota
@@ -54,7 +55,7 @@ class Collector:
         return ranking(rows, self.aim, interrupted=interrupted, created=created)
 
     def _row(self, job: Job, place: int, result: Result | None, *, interrupted: bool) -> tuple[RankedRow, Given]:
-        variant = job.variants[place].to_json()
+        variant = {name: without(text) for name, text in job.variants[place].to_json().items()}  # as it is stored
         if result is None or (interrupted and (result.folder, result.failed) == (None, None)):
             return failed_row(variant, "The command ended before it was measured.", INTERRUPTED), Given()
         if result.folder is None:
@@ -63,7 +64,8 @@ class Collector:
             found = load(self.folder / result.folder).found
         except BenchmarkError as error:
             return failed_row(variant, str(error), folder=result.folder, code=INVALID), Given()
-        row = row_of(variant, result.folder, found, self._price(variant, job, found.endpoint or Endpoint()), self.aim)
+        price = self._price(job.variants[place].to_json(), job, found.endpoint or Endpoint())
+        row = row_of(variant, result.folder, found, price, self.aim)
         if row.outcome == INTERRUPTED and not interrupted and not is_ranked(row):
             return failed_row(variant, LOST, folder=result.folder, code=INVALID), Given()
         lengths = None if found.tokens is None else found.tokens.per_request

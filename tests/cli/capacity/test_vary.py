@@ -15,6 +15,7 @@ import pytest
 from inference_benchmarker import cli
 from inference_benchmarker.cli.capacity import ranking, variant_process, vary_flags
 from inference_benchmarker.errors import BenchmarkError, LostProcessError
+from inference_benchmarker.words.redact import ADDRESSES
 from server_capacity.experiments.ranking.collecting import LOST
 from server_capacity.experiments.ranking.jobs import Job
 from server_capacity.planning.costs.prices import Prices
@@ -24,7 +25,7 @@ from server_capacity.results.capacity_folder import load, save
 from server_capacity.results.ranking_row import Aim
 from server_capacity.results.types.axes import Variant
 from server_capacity.results.types.result_status import settled
-from tests.bench import factories
+from tests.bench import factories, files_holding
 from tests.capacities import searched
 from tests.fake_cloudwatch import alone
 from tests.mentions import mentions
@@ -89,6 +90,21 @@ def test_variants_are_ranked_and_printed_again(tmp_path: Path, capsys: pytest.Ca
     assert capsys.readouterr().out == ran.out
     assert cli.main(["report", str(folder), "--json"]) == 3
     assert json.loads(capsys.readouterr().out) == data
+
+
+def test_passwords_of_varied_addresses_are_hidden_and_their_ranking_can_be_read_again(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As it is stored: names of equal rates are in the order of what is hidden."""
+    monkeypatch.setenv(ADDRESSES, "")
+    addresses = "env.DATABASE=x://me:z3bra-word@a,x://me:ant3ater-word@b"
+    ran = Ran(capsys, "--vary", "servers=1", "--vary", addresses, "--vary", "payload.size=1", "--yes")
+    folder, data = left(tmp_path)
+    assert [row["variant"]["env.DATABASE"] for row in data["rows"]] == ["x://me:[hidden]@a", "x://me:[hidden]@b"]
+    assert files_holding(folder, ["z3bra-word", "ant3ater-word"]) == []
+    assert "-word" not in ran.out + ran.err
+    assert cli.main(["report", str(folder.relative_to(tmp_path))]) == ran.code == 0
+    assert capsys.readouterr().out == ran.out
 
 
 def test_a_process_that_another_program_interrupts_is_lost(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
