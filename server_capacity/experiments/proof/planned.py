@@ -10,6 +10,7 @@ from inference_benchmarker.data.json_file import read_json
 from inference_benchmarker.errors import BenchmarkError, refuse
 from inference_benchmarker.exit_codes import OK
 from inference_benchmarker.system.files import is_file, kind_of
+from inference_benchmarker.words.redact import HIDDEN
 from server_capacity.experiments.proof.evidence import Aim
 from server_capacity.experiments.ranking.jobs import Job
 from server_capacity.experiments.ranking.preflight import COUNTS
@@ -87,6 +88,12 @@ class Planned:
         missing = [name for name, each in names.items() if each.required and name not in given]
         problems = [f"endpoint_factory takes no argument {name!r}, which the search had." for name in stray]
         problems += [f"endpoint_factory needs {name}, which the search does not record." for name in missing]
+        problems += [
+            f"the search had a secret in {name}, which is stored as {HIDDEN}: let endpoint_factory read it from the "
+            "environment, or give --endpoint-name of an endpoint that has these instances."
+            for name, value in given.items()
+            if HIDDEN in str(value)
+        ]
         refuse([f"{factories_file}: {problem}" for problem in problems])
         known = {name: each.default for name, each in names.items() if each.default is not None} | given
         return Job((Variant(),), given, known, payload)

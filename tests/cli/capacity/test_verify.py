@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
 
 from inference_benchmarker import cli
 from inference_benchmarker.cli.capacity import capacity_flags
+from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.system.packaged import demo_factories
+from server_capacity.results.types.bounds import Endpoint
 from tests.fake_cloudwatch import alone
 from tests.mentions import mentions
-from tests.proofs import planned
+from tests.proofs import PLANNED, planned
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -138,6 +141,14 @@ def test_a_file_that_cannot_make_the_fleet_is_refused(
     plan = planned(tmp_path, "--target-rps", "100")
     assert verify("--verify", str(plan), "--factories-file", "f.py", "--yes") == 2
     assert said in capsys.readouterr().err
+
+
+def test_an_endpoint_is_not_made_with_what_was_hidden(tmp_path: Path) -> None:
+    """Instances would be paid for that have no password."""
+    (tmp_path / "f.py").write_text(SERVED.replace("COUNT: int = 1", "instances: int, url"))
+    endpoint = Endpoint(name="forest", arguments={"url": "http://me:[hidden]@forest"})
+    with pytest.raises(BenchmarkError, match="the search had a secret in url, which is stored as"):
+        replace(PLANNED, endpoint=endpoint).job(tmp_path / "f.py")
 
 
 def test_what_is_no_plan_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
