@@ -51,7 +51,7 @@ OVER_FLAG = Flag(
     "--over",
     "RANGES",
     "search a few prompt and answer lengths and predict an LLM's capacity (by URL) between them: "
-    f"input-tokens=200:3200,output-tokens=50:400. A third number: lengths to predict (default {LEVELS}, at most "
+    f"input-tokens=200:3200,output-tokens=50:400. FROM:TO:N predicts N lengths (default {LEVELS}, at most "
     f"{MOST_LEVELS}). Searches that are held out must agree with the prediction",
     parse_over,
 )

@@ -33,8 +33,8 @@ _ABOUT = {
     ),
     "clean": (
         "Removes a Job, with its pods and what `benchmark --kubernetes` made for it. Without JOB, it removes\n"
-        "every Job that has ended or never began, including those of `benchmark manifests`. Delete the Secret, the\n"
-        "ConfigMap and the Service of the latter yourself."
+        "every Job that has ended or never began, including those of `benchmark manifests`. Delete the Secret,\n"
+        "ConfigMap and Service of a manifests Job yourself."
     ),
     "attend": "Serves `benchmark kubernetes fetch`, which starts it in the first pod of a Job with `kubectl exec`.",
 }

@@ -42,9 +42,9 @@ _ABOUT = {
         "`benchmark hosts join`."
     ),
     "join": (
-        "Run this on a host that sends load. It connects to the `benchmark` command that starts the wave on another\n"
-        "machine (with --listen and --host-keys), runs as many workers as that command asks for, and exits when that\n"
-        "command exits. Either can start first."
+        "Run this on a host that sends load. It connects to the `benchmark` command on another machine that starts\n"
+        "the wave (with --listen and --host-keys), runs as many workers as that command asks for, and exits when\n"
+        "that command exits. Either can start first."
     ),
 }
 _REACHED = {"check": "usable", "prepare": "prepared", "clean": "clean"}
