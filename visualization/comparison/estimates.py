@@ -40,8 +40,8 @@ class Ratio:
 
     @property
     def freedom(self) -> float:
-        """Degrees of freedom of its error."""
-        return self.blocks - 1
+        """Degrees of freedom of its error; 1 also of fewer blocks, since a share of all or none has no error to know."""
+        return max(self.blocks - 1, 1)
 
     @property
     def has_error(self) -> bool:

@@ -199,6 +199,12 @@ class TestIntervalsOfChanges:
         (reported,) = with_intervals([MetricChange("lag", "p50", Ratio(base, 0, 20), Ratio(new, 0, 20))])
         assert (reported.low, reported.high) == (low, high)
 
+    @pytest.mark.parametrize("blocks", [0, 1])  # of a rate that changes by plan, of a wave of one second
+    def test_all_and_none_differ_although_no_blocks_show_an_error(self, blocks: int) -> None:
+        everything, nothing = (Ratio(value, 0.0, blocks, most=1.0, unseen=0.1) for value in (1.0, 0.0))
+        assert with_intervals([MetricChange("success", "", everything, nothing)])[0].significant
+        assert with_intervals([MetricChange("success", "", nothing, everything)])[0].low is not None
+
     @settings(max_examples=30)
     @given(st.lists(st.floats(0, 0.05), min_size=1, max_size=8))
     def test_what_is_significant_is_what_holms_procedure_rejects(self, changes: list[float]) -> None:
@@ -389,12 +395,13 @@ def test_a_value_of_a_part_of_the_window_has_no_change() -> None:
     assert (row.signs, row.change) == (("≈", ""), None)
 
 
-def test_a_side_of_which_no_request_succeeds_is_worse_however_short_it_was() -> None:
-    short = drawn(1)[:4, :10]
+@pytest.mark.parametrize(("seconds", "low"), [(1, "57"), (4, "9")])
+def test_a_side_of_which_no_request_succeeds_is_worse_however_short_it_was(seconds: int, low: str) -> None:
+    short = drawn(1)[:seconds, :10]
     ok, dead = (wave(short, outcomes=[word] * short.size) for word in ("ok", "failed"))
     found = compare(ok, dead, limits("success=1%"))
     assert (found.outcome, found.exit_code) == ("failed", 1)
-    assert headline(found).startswith("FAILED: new is 100% lower in success, 95%: 9")
+    assert headline(found).startswith(f"FAILED: new is 100% lower in success, 95%: {low}")
     assert compare(ok, ok, limits("success=1%")).checks[0].state == "undecided"
     assert compare(dead, dead, limits("success=1%")).exit_code == 0
     half = wave(short, outcomes=["ok", "failed"] * (short.size // 2))
