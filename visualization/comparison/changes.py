@@ -169,7 +169,7 @@ def with_interval(row: MetricChange, confidence: float) -> MetricChange:
     difference = math.log(new.value / base.value)
     down = math.hypot(_log(new.value, new_low), _log(base_high, base.value))
     up = math.hypot(_log(new_high, new.value), _log(base.value, base_low))
-    return replace(row, low=math.exp(difference - down) - 1, high=math.exp(difference) * factor(up) - 1)
+    return replace(row, low=math.exp(difference) / factor(down) - 1, high=math.exp(difference) * factor(up) - 1)
 
 
 def _freedom(base: Value, new: Value) -> float:
