@@ -40,7 +40,7 @@ class Ratio:
 
     @property
     def freedom(self) -> float:
-        """Degrees of freedom of its error; 1 also of fewer blocks, since a share of all or none has no error to know."""
+        """Degrees of freedom of its error; 1 also of fewer blocks: a share of all or none has no error to know."""
         return max(self.blocks - 1, 1)
 
     @property
