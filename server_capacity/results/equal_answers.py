@@ -90,8 +90,12 @@ def remarks_on_answers(rows: Sequence[RankedRow]) -> Iterator[str]:
 
 
 def text_difference(mine: CanaryAnswer, other: CanaryAnswer) -> Difference | None:
-    """The way in which one answer differs from another; None where one of them is not known, or not steady."""
-    if mine.text is None or other.text is None:
+    """The way in which one answer differs from another; None where one of them is not known, or not steady.
+
+    Nor do two answers without text tell anything: a model that thinks until its last token has none, whatever it
+    thinks.
+    """
+    if mine.text is None or other.text is None or not (mine.text or other.text):
         return None
     if mine == other:
         return "same"

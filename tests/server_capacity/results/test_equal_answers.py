@@ -63,6 +63,7 @@ def ranked_of(*known: Given) -> RankingResult:
         (None, "a", None),
         ("a", None, None),
         (None, None, None),
+        ("", "", None),
     ],
 )
 def test_two_answers_to_one_question(mine: str | None, others: str | None, found: str | None) -> None:
@@ -97,6 +98,7 @@ UNSTEADY: list[str | None] = [None] * 6
         (given(WORDS), given(ONE_OTHER), (True, None), "cannot tell by text: 1 of 6 answers"),
         (given(WORDS), given(UNSTEADY), (True, None), "cannot tell by text: no question got one text twice from both"),
         (given(WORDS), given(None), (True, None), "cannot tell by text: no question got one text twice from both"),
+        (given([""] * 6), given([""] * 6), (True, None), "cannot tell by text: no question got one text twice"),
         (given(None), given(None), (True, None), "no fixed questions were asked; output lengths within 5%"),
         (given(WORDS), given(UNSTEADY, None), (True, None), "undecided whether answers are equal to those of a: "),
         (given(WORDS), given(UNSTEADY, 80.0), (True, False), "80 output tokens an answer, not 100"),
