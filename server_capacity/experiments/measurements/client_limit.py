@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from inference_benchmarker.records.record import Ledger
 from inference_benchmarker.verdict.client.evidence import Evidence
+from inference_benchmarker.verdict.client.lateness import limits_spoilt
 from inference_benchmarker.verdict.client.network import CONNECTION_POOL, LOCK_WAIT, clear_until_ns
 from inference_benchmarker.verdict.client.worker import (
     CPU_LIMIT,
@@ -57,12 +58,14 @@ def spoilt(question: Question, wave: Wave) -> str:
     """Why an ordinary wave shows nothing of its endpoint, in the words of its findings; empty where it does.
 
     Late arrivals spoil it even where they are no evidence against the client: a search sends the wave again, unless
-    every limit was kept in spite of them.
+    every limit was kept in spite of them. So do the few of a pause that alone violate a limit, as on a p99.9.
     """
     lag, typical = wave.summary.lag, wave.summary.ttft or wave.summary.latency
     for finding in wave.verdict.findings:
         if finding.code in (SCHEDULE_LAG, LATE_ARRIVALS) and lag is not None and typical is not None:
-            if lag.percentile(99) > lag_limit_s(question, typical.percentile(50)):
+            limit_s = lag_limit_s(question, typical.percentile(50))
+            decides = lag.maximum > limit_s and any(limits_spoilt(wave, wave.summary))
+            if decides or lag.percentile(99) > limit_s:
                 return f"schedule lag {finding.measured}"
         elif finding.severity == "invalid":
             return finding.measured

@@ -31,6 +31,17 @@ def test_a_wave_that_counts_although_it_is_invalid_says_why(late_ms: int, invali
     assert bool(found.invalid) == bool(invalid)
 
 
+@pytest.mark.parametrize(("late", "is_spoilt"), [(20, True), (2, False)])
+def test_a_pause_of_the_client_that_alone_violates_a_limit_does_not_refute_it(late: int, is_spoilt: bool) -> None:
+    plan = open_plan("50", "60", slos=(Slo.parse("p99.9<100ms"),))
+    asked = Question(plan, limits_of(plan.slos, 0.95), Settings(time_s=60.0), 1)
+    rows = on_time(plan)
+    paused = [each._replace(sent=each.sent + 300 * MS, done=each.done + 300 * MS) for each in rows[100 : 100 + late]]
+    facts = observe(plan, [*rows[:100], *paused, *rows[100 + late :]])
+    wave = Wave(**{name: getattr(facts, name) for name in facts.__dataclass_fields__})
+    assert ("is missed with that lag and met without it" in spoilt(asked, wave)) is is_spoilt
+
+
 def test_each_series_has_its_own_values_and_a_bound_none() -> None:
     gpus = [
         ServerMetric("prometheus", "gpu_use", {"Average": 0.1 * gpu}, dimensions={"gpu": str(gpu)}) for gpu in (1, 9)
