@@ -2,20 +2,29 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from dataclasses import replace
 
 import pytest
 
 from inference_benchmarker.plan.slo import Slo
+from inference_benchmarker.records.feed import Cell, Feed
+from inference_benchmarker.records.histogram import Histogram
 from inference_benchmarker.wave.wave import Wave
-from server_capacity.experiments.measurements.client_limit import Queueing, lag_limit_s, queueing, without_queueing
+from server_capacity.experiments.measurements.client_limit import (
+    ClientWatch,
+    Queueing,
+    lag_limit_s,
+    queueing,
+    without_queueing,
+)
 from server_capacity.experiments.measurements.counting import count_stages
 from server_capacity.experiments.measurements.question import Question
 from server_capacity.search.answer import Answer, Interval
 from server_capacity.search.limits import limits_of
 from server_capacity.search.settings import Settings
 from tests.queues import waiting
-from tests.waves import observe, on_time, open_plan, staged
+from tests.waves import MS, observe, on_time, open_plan, staged
 
 LIMITS = limits_of([Slo.parse("p99<100ms")], 0.95)
 FOUND = Answer("found", 18.0, Interval(15.0, 21.0), "p99<100ms")
@@ -71,3 +80,24 @@ def test_a_late_request_does_not_lengthen_the_time_for_a_token(slos: list[str], 
     limits = limits_of([Slo.parse(text) for text in slos], 0.95)
 
     assert lag_limit_s(Question(open_plan(), limits, Settings(), 1), 0.2) == pytest.approx(expected_s)
+
+
+@pytest.mark.parametrize(
+    ("slo", "late", "late_ms", "said"),
+    [
+        ("p99<100ms", 20, 300, ""),
+        ("p99.9<100ms", 20, 300, "0.6667% of the requests (allowed: 0.1%) more than 25 ms late"),
+        ("p99.9<100ms", 20, 20, ""),
+        ("p99.9<100ms", 2, 300, ""),
+        ("p99<100ms", 40, 20, "1.333% of the requests (allowed: 1%) more than 10 ms late"),
+    ],
+)
+def test_a_stretch_is_void_where_a_pause_of_the_client_may_decide_a_limit(
+    slo: str, late: int, late_ms: int, said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lag = Histogram.of([late_ms * MS] * late + [MS // 10] * (3000 - late))
+    monkeypatch.setattr(Feed, "stage", lambda *_: Cell(times=defaultdict(Histogram, lag=lag)))
+    watch = ClientWatch(Question(open_plan(), limits_of([Slo.parse(slo)], 0.95), Settings(), 1))
+    found = watch.late(Feed(), 0)
+    assert said in found
+    assert bool(said) == bool(found)
