@@ -620,7 +620,10 @@ class TestSockets:
 
 
 class TestSeen:
-    def test_a_process_that_opens_nothing_has_no_connection(self, client: ClientWatch) -> None:
+    def test_a_process_that_opens_nothing_has_no_connection(
+        self, client: ClientWatch, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(client_watch, "_OWN", client_watch.standing_connections())  # other tests' as well
         client.look([], 0.0)
         assert client.facts()["seen"] is False
 
@@ -1016,7 +1019,8 @@ class TestWatch:
         assert use.max_rss_bytes > 10 << 20
         assert 0 < use.descriptors < use.descriptor_limit
 
-    def test_slots_and_refusals_are_those_of_the_requests(self, watch: Watch) -> None:
+    def test_slots_and_refusals_are_those_of_the_requests(self, watch: Watch, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(client_watch, "_OWN", client_watch.standing_connections())  # other tests' as well
         requests = sessions_of(Endpoint(invoke=lambda _: None, payloads=[1])).requests
         requests.slots += [slot_at(None), slot_at(frame_of(nap)), slot_at(None, idle=True)]
         requests.refused.update({"EMFILE": 3})
