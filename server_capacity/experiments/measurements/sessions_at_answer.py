@@ -5,6 +5,7 @@ from __future__ import annotations
 from statistics import fmean
 from typing import TYPE_CHECKING
 
+from inference_benchmarker.plan.load import ClosedLoop
 from server_capacity.results.types.capacity import SessionsAt
 
 if TYPE_CHECKING:
@@ -30,20 +31,29 @@ def _mean(values: Iterable[float | None]) -> float | None:
 
 
 def _of(wave: Wave) -> SessionsAt:
-    """By Little's law so many are open as begin in the length of one; what turns have is scaled to their rate."""
+    """By Little's law, open sessions = rate x length; what turns have is scaled to the rate of sessions.
+
+    In a closed loop the number of open sessions is known, and gives the length. The mean of those that the wave began
+    would be too short, since the last of them end among ever fewer.
+    """
     sessions, tokens = wave.summary.sessions, wave.summary.tokens
     if sessions is None:
         return SessionsAt()
     turns = None if sessions.turns is None else sessions.turns.mean
-    length_s = None if sessions.duration is None else sessions.duration.mean
     rate = sessions.rates.target or sessions.rates.started  # that of a short wave is off by chance
+    if isinstance(wave.plan.load, ClosedLoop):
+        is_open: float | None = wave.plan.load.concurrency
+        length_s = is_open / rate if is_open and rate else None
+    else:
+        length_s = None if sessions.duration is None else sessions.duration.mean
+        is_open = None if length_s is None else rate * length_s
     turn_rate = None if turns is None else rate * turns
     output, given = (None, None) if tokens is None else (tokens.tokens_out_per_request, tokens.tokens_in_per_request)
     given_per_s = None if given is None or turn_rate is None else given.mean * turn_rate
     share = sessions.cached_share
     return SessionsAt(
         sessions_per_s=rate,
-        open_sessions=None if length_s is None else rate * length_s,
+        open_sessions=is_open,
         turns_per_s=turn_rate,
         input_tokens_per_s=given_per_s,
         output_tokens_per_s=None if output is None or turn_rate is None else output.mean * turn_rate,

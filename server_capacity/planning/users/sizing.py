@@ -38,14 +38,17 @@ def demand_of(asked: PlanRequest, search: Measured) -> UsersDemand:
     assert asked.conversations_per_day is not None
     assert asked.peak_factor is not None
     per_s = asked.users * asked.conversations_per_day * asked.peak_factor / DAY_S
+    length_s = at.length_s
+    if search.data.in_ == "users" and at.sessions_per_s:
+        length_s = search.low / at.sessions_per_s  # older searches stored the mean of what ended while the load fell
     return UsersDemand(
         users=asked.users,
         conversations_per_day=asked.conversations_per_day,
         peak_factor=asked.peak_factor,
         turns=at.turns or None,
-        length_s=at.length_s,
+        length_s=length_s,
         peak_per_s=per_s,
-        peak_open=per_s * at.length_s,
+        peak_open=per_s * length_s,
     )
 
 

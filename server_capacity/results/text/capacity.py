@@ -98,7 +98,7 @@ def _sessions(found: CapacityResult) -> Iterator[str]:
     cached = "" if at.cached_tokens_per_s is None else f" ({metric_text(at.cached_tokens_per_s)} cached)"
     given = [
         (at.sessions_per_s, "sessions/s"),
-        (at.open_sessions, "sessions open at a time"),
+        (None if found.in_ == "users" else at.open_sessions, "sessions open at a time"),
         (at.turns_per_s, "turns/s"),
         (at.input_tokens_per_s, f"input tokens/s{cached}"),
         (at.output_tokens_per_s, "output tokens/s"),

@@ -25,7 +25,7 @@ from server_capacity.results.types.users_plan import RoutingComparison, UsersPla
 from tests.capacities import searched
 from tests.case import case
 from tests.mentions import mentions
-from tests.users_plans import asked_for, at_price, by_hits, planned_for, search_of_users, talked
+from tests.users_plans import SESSIONS, asked_for, at_price, by_hits, planned_for, search_of_users, talked
 
 
 def result(plan: UsersPlan) -> PlanResult:
@@ -60,6 +60,12 @@ def of_at_most(truth: int, users: int) -> Routed | None:
 def test_the_busiest_hour_follows_from_users_and_their_day() -> None:
     demand = planned_for().demand
     assert (demand.peak_per_s, demand.peak_open, demand.turns) == (3.0, 24.0, 4.0)
+
+
+def test_a_conversation_of_users_takes_as_long_as_their_number_over_its_rate() -> None:
+    """Searches stored before had the mean of all that the wave began: the last of those ended among few others."""
+    demand = planned_for(search_of_users(sessions={**SESSIONS, "length_s": 7.2})).demand
+    assert (demand.length_s, demand.peak_open) == (8.0, 24.0)
 
 
 def test_replicas_follow_from_the_lower_end_by_each_routing() -> None:
