@@ -124,6 +124,7 @@ def streamed() -> Scene:
         pieces: dict[str, Any] = {
             "ttft": around(120 + second, 20),
             "itl": around(18, 600),
+            "tpot": around(18, 20),
             "tokens": 640 + 40 * (second % 5),
         }
         scene.second(20, 20, ms=900, **pieces)

@@ -12,7 +12,7 @@ DEFAULT_S = 10
 MOST_S = 60
 """The live feed keeps little more."""
 _SPAN = re.compile(r"\s*(?P<number>[1-9]\d{0,4})\s*(?P<unit>ms|s|m)?\s*")
-_JUDGED = ("default", "latency", "response_time", "ttft", "itl", "lag", "success")
+_JUDGED = ("default", "latency", "response_time", "ttft", "itl", "tpot", "lag", "success")
 _HINT = (
     "Write e.g. success<50%@10s, p99>2s@10s, latency.p95>=1s, ttft.p90>3s@30s: the wave ends if it holds over the "
     f"last seconds: {DEFAULT_S}, or the number after @."

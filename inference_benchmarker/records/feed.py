@@ -21,8 +21,8 @@ KEPT_S = 75  # a view shows a minute, and a worker may be some seconds behind; a
 _MOST_SECOND = 3 * MAX_SECONDS
 _MOST_STAGE = 1_000_000
 _COUNTS = ("sent", "ok", "abandoned", "tokens", "ended")
-TIMES = ("latency", "response_time", "lag", "ttft", "itl")
-"""Each as in the summary: latency, response time, TTFT and ITL of ok and abandoned requests, lag of all."""
+TIMES = ("latency", "response_time", "lag", "ttft", "itl", "tpot")
+"""As in the summary: latency, response time, TTFT and ITL of ok and abandoned requests, TPOT of ok ones, lag of all."""
 
 
 @dataclass(slots=True)

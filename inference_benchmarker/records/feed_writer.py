@@ -132,7 +132,10 @@ class FeedWriter:
         """Some requests were counted in part: what a wave shows while it runs may lack them."""
 
     def stream(self, times: list[int], gaps_us: list[int], tokens: int) -> None:
-        """The last row is a stream's: when its pieces came, the gaps between them, and its output tokens."""
+        """The last row is a stream's: when its pieces came, the gaps between them, and its output tokens.
+
+        Those are at least as many as the pieces.
+        """
         arrival, due, sent, done, *_, packed = self.rows[-1]
         outcome = packed & _OUTCOME
         if arrival < 0 or outcome == _FAILED:
@@ -143,6 +146,8 @@ class FeedWriter:
         if times:
             self._tally(cell, "ttft", [times[0] - sent])
             self._tally(cell, "itl", [1000 * gap for gap in gaps_us])
+            if outcome == _OK and len(times) > 1:
+                self._tally(cell, "tpot", [(times[-1] - times[0]) // (tokens - 1)])
 
     def repeat(self, arrived: int) -> None:
         """The last row is a further attempt of an arrival that was due then: from there its response time counts."""

@@ -1,7 +1,7 @@
 """The value that a limit is on while the wave runs, as far as the live feed has it. Pure.
 
-Whoever shows a limit and whoever ends the wave for one ask here. Values that the feed does not have (TPOT, goodput,
-metrics of the user's own) are known when the wave is over.
+Whoever shows a limit and whoever ends the wave for one ask here. Values that the feed does not have (goodput, metrics
+of the user's own) are known when the wave is over.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def overdue_ages(limit: Slo, feed: Feed, stop: int, over_s: int | None = None, *
     """The ages at second ``stop`` of requests in flight that are older than the limit; ``over_s``: since at most then.
 
     So an endpoint that answers nobody is found. An age is from the middle of the second in which a request was sent.
-    TTFT and ITL are known when a stream is over: its age says nothing of them.
+    TTFT, ITL and TPOT are known when a stream is over: its age says nothing of them.
     """
     ages = Histogram()
     if _metric(limit, open_loop=open_loop) in _GROWS_OLDER:

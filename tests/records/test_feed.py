@@ -89,6 +89,9 @@ def test_tokens_and_their_times_are_those_of_the_stream() -> None:
     assert total.tokens == 3 + 9 + 3 + 5, "reported, where it can be; else as many as pieces came"
     assert total.times["ttft"] == Histogram.of([40 * MS] * 4)
     assert total.times["itl"] == Histogram.of([10 * MS, 20 * MS] * 4)
+    assert total.times["tpot"] == Histogram.of([15 * MS, 30 * MS // 8, 15 * MS]), (
+        "of those that are ok, by their tokens"
+    )
 
 
 def test_the_closed_loop_has_no_response_time() -> None:

@@ -43,6 +43,8 @@ if TYPE_CHECKING:
     from inference_benchmarker.records.columns import Records
     from inference_benchmarker.records.counts import Counts
 
+    TurnTaker = Callable[[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[Any]], None]
+
 _READING = "Reading what was reported"
 SILENT_S = 3  # a report is due every half second
 _EVENTS: dict[str, dict[str, Any]] = {
@@ -74,7 +76,7 @@ class SpoolState:
     from its rows.
     ``part``: about as many of them are held at a time. ``takers`` are given each report with values of the user's own
     as it comes in: its requests, the values, and the names that their numbers stand for. ``turn_takers`` are given
-    each report of a wave of sessions: its requests, their streams and their turns.
+    each report of a wave of sessions: its requests, their streams, the gaps between tokens (µs) and their turns.
     """
 
     def __init__(self, spools: Iterable[Path], workers: int, *, live: bool = True, part: int = PART) -> None:
@@ -99,7 +101,7 @@ class SpoolState:
         self.turns = TurnFeed()
         self._named = LabelCounters()
         self.takers: list[Callable[[npt.NDArray[Any], npt.NDArray[Any], Sequence[str]], None]] = []
-        self.turn_takers: list[Callable[[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[Any]], None]] = []
+        self.turn_takers: list[TurnTaker] = []
         self._adder = BatchAggregator()
         self.foreign_connections = 0
         self.prompts = PromptsSent()
@@ -249,7 +251,7 @@ class SpoolState:
         self.changes.append(RateChange(at, exact(rate)))
 
     def _take_batch(self, data: bytes, spool: int, place: int) -> None:
-        meta, base, streams, _, values, turns = split_batch(data)
+        meta, base, streams, gaps, values, turns = split_batch(data)
         _require_members(meta, _BATCH_META, "batch")
         worker = self._worker(meta["worker"])
         worker.take_report(meta)
@@ -272,7 +274,7 @@ class SpoolState:
             packed_streams, packed_turns = np.frombuffer(streams, STREAM_DTYPE), np.frombuffer(turns, TURN_DTYPE)
             self.turns.take(rows, packed_streams, packed_turns, cached)
             for take in self.turn_takers if len(packed_turns) else ():
-                take(rows, packed_streams, packed_turns)
+                take(rows, packed_streams, np.frombuffer(gaps, np.uint32), packed_turns)
             if "totals" not in meta:
                 self._take_values(worker, rows, metrics)
 

@@ -28,9 +28,6 @@ if TYPE_CHECKING:
     from server_capacity.search.limits import Limit
     from server_capacity.search.user_limits import UserLimit
 
-_OF_GAPS = {"tpot": "itl"}
-"""The feed has no time per output token; gaps between tokens are near it."""
-
 
 def counts_of(limit: Limit, cell: Cell, goodput: Sequence[RequestLimit]) -> Count:
     """Times are in buckets, so that one near the limit may be on the other side; of goodput it is the least."""
@@ -44,7 +41,7 @@ def counts_of(limit: Limit, cell: Cell, goodput: Sequence[RequestLimit]) -> Coun
 
 
 def _over(cell: Cell, metric: str, bound_s: float) -> Count:
-    histogram = cell.times.get(_OF_GAPS.get(metric, metric))
+    histogram = cell.times.get(metric)
     if histogram is None or not histogram.count:
         return Count(0, 0)
     below = histogram.share_below(bound_s) or 0.0

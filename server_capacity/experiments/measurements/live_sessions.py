@@ -41,14 +41,21 @@ class SessionWatch:
         self._begun: dict[int, int] = {}
         self._seconds: defaultdict[int, _Second] = defaultdict(lambda: _Second(pairs=[[0, 0] for _ in limits]))
 
-    def take(self, rows: npt.NDArray[Any], streams: npt.NDArray[Any], turns: npt.NDArray[Any]) -> None:
+    def take(
+        self,
+        rows: npt.NDArray[Any],
+        streams: npt.NDArray[Any],
+        gaps_us: npt.NDArray[Any],
+        turns: npt.NDArray[Any],
+    ) -> None:
         """Take in a worker's report; the warm-up's sessions have negative numbers, and do not count."""
         counts, seconds = rows["index"] >= 0, rows["done"] // NS
-        times = _times(rows, streams)
+        times = _times(rows, streams, gaps_us)
         for place, limit in enumerate(self._limits):
             if not limit.is_on_sessions:
                 ours = counts if limit.turns is None else counts & _within(limit.turns, turns["turn"])
-                self._add(place, seconds, ours, *_judged(limit, rows["outcome"] & OUTCOME, times))
+                of, over = _judged(limit, rows["outcome"] & OUTCOME, times)
+                self._add(place, seconds[of], ours[of], over)
         for row in np.flatnonzero(counts & (turns["turn"] == 1)).tolist():
             self._begin(int(rows["index"][row]), int(rows["due"][row]))
         for row in np.flatnonzero(counts & (turns["ended"] != 0)).tolist():
@@ -60,9 +67,9 @@ class SessionWatch:
         counts = tuple(Count(of, over) for of, over in found.pairs)
         return Slice(start_s, end_s, found.begun, found.ended, counts, found.spent_s)
 
-    def _add(self, place: int, seconds: Int64, ours: Mask, known: Mask, over: Mask) -> None:
-        for second in np.unique(seconds[ours & known]).tolist():
-            here = ours & known & (seconds == second)
+    def _add(self, place: int, seconds: Int64, ours: Mask, over: Mask) -> None:
+        for second in np.unique(seconds[ours]).tolist():
+            here = ours & (seconds == second)
             pair = self._seconds[second].pairs[place]
             pair[0] += int(np.count_nonzero(here))
             pair[1] += int(np.count_nonzero(here & over))
@@ -83,26 +90,32 @@ class SessionWatch:
                 pair[1] += not completed if limit.bound_s is None else length_s >= limit.bound_s
 
 
-def _times(rows: npt.NDArray[Any], streams: npt.NDArray[Any]) -> dict[str, Floats]:
-    """The times of a report's requests in seconds, nan where there is none; of gaps between tokens their mean."""
-    found = {"latency": (rows["done"] - rows["sent"]) / NS, "response_time": (rows["done"] - rows["due"]) / NS}
-    ttft, gap = np.full(len(rows), np.nan), np.full(len(rows), np.nan)
-    is_stream = (rows["outcome"] & HAS_STREAM) != 0
+def _times(
+    rows: npt.NDArray[Any], streams: npt.NDArray[Any], gaps_us: npt.NDArray[Any]
+) -> dict[str, tuple[Int64, Floats]]:
+    """The times of a report's requests, in seconds, and the row of each; a request has as many ITL as gaps."""
+    every, of_streams = np.arange(len(rows)), np.flatnonzero(rows["outcome"] & HAS_STREAM)
     began, several = streams["first_token"] != NONE, streams["chunks"] >= 2
-    ttft[is_stream] = np.where(began, (streams["first_token"] - rows["sent"][is_stream]) / NS, np.nan)
+    ttft = (streams["first_token"] - rows["sent"][of_streams]) / NS
     tokens = np.maximum(streams["chunks"], streams["tokens_out"])
-    spread = (streams["last_token"] - streams["first_token"]) / NS / np.maximum(tokens - 1, 1)
-    gap[is_stream] = np.where(several, spread, np.nan)
-    return {**found, "ttft": ttft, "itl": gap, "tpot": gap}
+    tpot = (streams["last_token"] - streams["first_token"]) / NS / np.maximum(tokens - 1, 1)
+    return {
+        "latency": (every, (rows["done"] - rows["sent"]) / NS),
+        "response_time": (every, (rows["done"] - rows["due"]) / NS),
+        "ttft": (of_streams[began], ttft[began]),
+        "itl": (np.repeat(of_streams, streams["gaps"]), gaps_us / 1e6),
+        "tpot": (of_streams[several], tpot[several]),
+    }
 
 
 def _within(turns: Turns, number: npt.NDArray[Any]) -> Mask:
     return np.asarray((number >= turns.first) & (number <= turns.last))
 
 
-def _judged(limit: Limit, outcome: npt.NDArray[Any], times: dict[str, Floats]) -> tuple[Mask, Mask]:
-    """Which requests a limit speaks of, and which are over it; of goodput those that failed, the least it can be."""
+def _judged(limit: Limit, outcome: npt.NDArray[Any], times: dict[str, tuple[Int64, Floats]]) -> tuple[Int64, Mask]:
+    """The rows of what a limit speaks of, and which are over it; of goodput those that failed, the least it can be."""
     if limit.bound_s is None:
-        return np.ones(len(outcome), bool), outcome != OK
-    values = times[limit.metric]
-    return (outcome != FAILED) & ~np.isnan(values), values >= limit.bound_s
+        return np.arange(len(outcome)), outcome != OK
+    of, values = times[limit.metric]
+    ended = outcome[of] == OK if limit.metric == "tpot" else outcome[of] != FAILED
+    return of[ended], values[ended] >= limit.bound_s

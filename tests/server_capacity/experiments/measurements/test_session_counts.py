@@ -18,6 +18,7 @@ from server_capacity.search.limits import limits_of
 from tests.waves import observe, open_plan
 
 TEXTS = ("turn1.latency.p95<1s", "turn2+.latency.p95<1s", "session.p95<4s", "session.success>=0.9")
+OF_TOKENS = ("itl.p95<20ms", "tpot.p95<20ms")
 LIMITS = limits_of([Slo.parse(text) for text in TEXTS], 0.9, of_sessions=True)
 SECONDS = 10
 
@@ -70,12 +71,15 @@ def test_what_workers_report_is_counted_in_the_second_in_which_it_ended() -> Non
     base["done"] = np.array([3, 6, 3, 3]) * NS + 1
     base["outcome"] = [0 | HAS_STREAM, 0 | HAS_STREAM, 0, 0]
     streams = np.zeros(2, STREAM_DTYPE)
-    streams["first_token"] = [NS + NS // 2, NONE]
+    streams["first_token"], streams["last_token"] = [NS + NS // 2, NONE], [NS + NS // 2 + 40_000_000, NONE]
+    streams["chunks"], streams["gaps"], gaps_us = [4, 0], [3, 0], np.array([5000, 5000, 30_000], np.uint32)
     turns = np.zeros(4, TURN_DTYPE)
     turns["turn"], turns["ended"] = [1, 2, 1, 1], [0, 1, 2, 1]
-    limits = limits_of([Slo.parse(text) for text in (*TEXTS, "turn1.ttft.p95<400ms")], 0.9, of_sessions=True)
+    limits = limits_of(
+        [Slo.parse(text) for text in (*TEXTS, "turn1.ttft.p95<400ms", *OF_TOKENS)], 0.9, of_sessions=True
+    )
     watch = SessionWatch(limits)
-    watch.take(base, streams, turns)
+    watch.take(base, streams, gaps_us, turns)
     parts = {second: watch.slice(second, second, second + 1) for second in range(8)}
     assert [parts[second].sent for second in (1, 2, 3)] == [1, 1, 0]
     assert (parts[3].answered, parts[6].answered) == (1, 1), "the warm-up's session does not count"
@@ -85,3 +89,4 @@ def test_what_workers_report_is_counted_in_the_second_in_which_it_ended() -> Non
     assert (parts[3].counts[2], parts[6].counts[2]) == ((1, 0), (1, 1)), "1 s and 5 s of at most 4"
     assert (parts[3].counts[3], parts[6].counts[3]) == ((1, 1), (1, 0)), "one failed"
     assert parts[3].counts[4] == (1, 1), "a first token after 500 ms"
+    assert parts[3].counts[5:7] == ((3, 1), (1, 0)), "of three gaps one; the mean of them is not"
