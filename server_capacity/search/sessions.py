@@ -61,7 +61,7 @@ BACKLOG, BACKLOG_TIMES, UNBROKEN_TIMES = 10.0, 1.7, 4.0
 DRAINED = 1.1
 LONGEST_DRAIN = 30.0
 MOST_CHANGES = 900
-WIDER = (1.6, 0.9)
+WIDER = (2.15, 0.9)
 """Times an interval's lower and upper part: found on simulated searches.
 
 Most searches see fewer of the rare long bursts than there are, so they err upwards.
@@ -255,7 +255,7 @@ def known_of(limit: Limit, place: int, stretches: Sequence[Stretch], session_s: 
         return UserBracket(limit.expression, kept, broken, None, points=points, allowed=limit.allowed)
     centre = math.sqrt(kept * broken) if kept * NARROW >= broken else geometric_mean(near)
     fitted = _fitted(settled, limit, centre)
-    fitted = fitted and _fitted(settled, limit, fitted.at)
+    fitted = fitted and (_fitted(settled, limit, fitted.at) or fitted)  # which may be far from all that was tried
     return UserBracket(limit.expression, kept, broken, fitted, points=points, allowed=limit.allowed)
 
 

@@ -78,6 +78,18 @@ def test_rates_near_the_answer_come_from_above_and_below_in_turn() -> None:
     assert [rates[place] > rates[place + 1] for place in range(3)] == [True, False, True]
 
 
+def test_a_rate_that_growth_met_by_luck_does_not_hold_the_search_above_the_answer() -> None:
+    """Growth was over too soon to see it: half of the time went to rates just above it, each with a third over."""
+    search = SessionSearch([LIMIT], Settings(time_s=2000), ALONE_S)
+    seen = [stretch(2, 0.0), *(stretch(2 + 0.4 / 2**place, 0.5, 1 + place, "bisect") for place in range(6))]
+    found = answer_in_sessions([LIMIT], Settings(), seen, ALONE_S)
+    assert found.interval is not None
+    assert found.interval.low < 1.9
+    rate = search.order(Moment(80.0 * len(seen), seen, 20))
+    assert isinstance(rate, float)
+    assert rate < 2
+
+
 def test_sessions_that_break_a_limit_alone_are_served_at_no_rate() -> None:
     found = answer_in_sessions([LIMIT], Settings(), [stretch(0.02, 0.9)], ALONE_S)
     assert (found.outcome, found.limit) == ("not_kept", "ttft.p95<1s")
