@@ -134,18 +134,18 @@ class _Session:
 
 
 class Histories(NamedTuple):
-    """Of sessions when each began, each one's end and length, and each turn's number, due, first token and end."""
+    """Of sessions when each began, each one's end and length; of turns number, due, first token, end, output tokens."""
 
     begun: list[float]
     ended: list[tuple[float, float]]
-    turns: list[tuple[int, float, float, float]]
+    turns: list[tuple[int, float, float, float, int]]
 
 
 class SessionWave:
     """Sessions that begin at random at a rate, or of which so many are open; steered as a wave is.
 
-    ``turns``: of each that is over its number, due, first token and end (seconds); ``ended``: of each session its end
-    and length; ``begun``: when each began.
+    ``turns``: of each that is over its number, due, first token and end (seconds), and output tokens; ``ended``: of
+    each session its end and length; ``begun``: when each began.
     """
 
     def __init__(self, kind: Kind, seed: int, *, in_users: bool = False) -> None:
@@ -155,7 +155,7 @@ class SessionWave:
         self._orders, self._numbers, self._arrival = count(), count(), -1
         self._sent: dict[TokenJob, tuple[_Session, int]] = {}
         self.rate, self._places = 0.0, 0
-        self.turns: list[tuple[int, float, float, float]] = []
+        self.turns: list[tuple[int, float, float, float, int]] = []
         self.ended: list[tuple[float, float]] = []
         self.begun: list[float] = []
 
@@ -228,7 +228,7 @@ class SessionWave:
         session, due = self._sent.pop(job)
         assert job.first_token_ns is not None
         assert job.finish_ns is not None
-        self.turns.append((session.place + 1, due / NS, job.first_token_ns / NS, job.finish_ns / NS))
+        self.turns.append((session.place + 1, due / NS, job.first_token_ns / NS, job.finish_ns / NS, job.output))
         session.context += job.output
         session.place += 1
         if session.place < len(session.turns):
@@ -266,8 +266,9 @@ class Slices:
             self.begun[int(at)] += 1
         for at, length in wave.ended:
             self.ended[int(at)].append(length)
-        for turn, due, first, done in wave.turns:
-            self._add(limits, int(due if by_due else done), turn, {"ttft": first - due, "latency": done - due})
+        for turn, due, first, done, output in wave.turns:
+            times = {"ttft": first - due, "latency": done - due, "tpot": (done - first) / max(output - 1, 1)}
+            self._add(limits, int(due if by_due else done), turn, times)
         for turn, due in unfinished:
             self._add(limits, int(due), turn, dict.fromkeys(("ttft", "latency"), end_s - due), unfinished=True)
 
@@ -277,7 +278,7 @@ class Slices:
         for pair, limit in zip(self.counts[second], limits, strict=True):
             if limit.turns is not None and not limit.turns.first <= turn <= limit.turns.last:
                 continue
-            over = limit.bound_s is not None and times[limit.metric] >= limit.bound_s
+            over = limit.bound_s is not None and times.get(limit.metric, 0.0) >= limit.bound_s
             if over or not unfinished:
                 pair[0] += 1
                 pair[1] += over

@@ -1,5 +1,8 @@
 """The search for sessions: how many may begin a second, or be open at a time, with every limit kept. Pure.
 
+Also for streamed requests, each a session of one turn: a server that generates for many at a time answers each more
+slowly the more there are, which a search for a queue's saturation takes for a backlog.
+
 A stretch's ``rate`` is that of sessions or their number, and its slices have the sessions that began in them, those
 that ended and their lengths. The counts are of turns, or of sessions where a limit is on those. Turns of one session
 are no independent requests: the unit of randomness is a block of a few session lengths, and the sessions in it.
@@ -27,6 +30,8 @@ from server_capacity.search.recovery import (
     length_at,
     with_overload,
 )
+from server_capacity.search.search import Moment
+from server_capacity.search.settings import SessionTimes
 from server_capacity.search.stretch import most_of_client
 from server_capacity.search.users import (
     NARROW,
@@ -43,7 +48,6 @@ if TYPE_CHECKING:
 
     from server_capacity.search.blocks import UsersBlock
     from server_capacity.search.limits import Limit
-    from server_capacity.search.search import Moment
     from server_capacity.search.settings import Settings
     from server_capacity.search.stretch import Stretch
 
@@ -61,7 +65,7 @@ BACKLOG, BACKLOG_TIMES, UNBROKEN_TIMES = 10.0, 1.7, 4.0
 DRAINED = 1.1
 LONGEST_DRAIN = 30.0
 MOST_CHANGES = 900
-WIDER = (2.15, 0.9)
+WIDER = (2.15, 1.0)
 """Times an interval's lower and upper part: found on simulated searches.
 
 Most searches see fewer of the rare long bursts than there are, so they err upwards.
@@ -77,11 +81,19 @@ class SessionSearch:
     """Asked several times a second for the next rate of sessions. ``purpose``: of the stretch that runs.
 
     ``session_s``: the length of a session that is nearly alone. ``in_users``: rates are numbers of open sessions.
-    ``client_most``: the highest that the client could do, where it was the limit.
+    ``client_most``: the highest that the client could do, where it was the limit. ``recovers``: it ends with overload
+    and the return from it, where there is time. ``beside_s``: the load of another search that it knows, and that it
+    would not have sent itself.
     """
 
     def __init__(
-        self, limits: Sequence[Limit], settings: Settings, session_s: float, *, in_users: bool = False
+        self,
+        limits: Sequence[Limit],
+        settings: Settings,
+        session_s: float,
+        *,
+        in_users: bool = False,
+        recovers: bool = True,
     ) -> None:
         self.limits, self.settings, self.session_s, self.in_users = limits, settings, session_s, in_users
         first = 1.0 if in_users else 1.0 / session_s
@@ -90,16 +102,31 @@ class SessionSearch:
         self.client_most: float | None = None
         self.beside_s = 0.0
         self._least = 1.0 if in_users else ALONE / session_s
+        self._times = settings.times_of_sessions(session_s)
+        if not recovers:
+            self._times = SessionTimes(settings.load_s(session_s), settings.load_s(session_s))
         self._changes = 0
         self._above = False
         self._recovery: Recovery | None = None
         self._lengths: dict[tuple[int, int], float] = {}
 
+    def resume(self, stretches: Sequence[Stretch]) -> float | Literal["end"]:
+        """The first rate of a search that knows another one's stretches, or the end where they are enough.
+
+        Those near the answer are as good as its own. Nothing is in flight any more.
+        """
+        near = min(each.users for each in self._known(stretches))
+        served = _load_s([each for each in stretches if each.rate > 0 and abs(math.log(each.rate / near)) < NEAR])
+        self.beside_s = _load_s(stretches) - served
+        if served >= self._times.search_s:
+            return "end"
+        return self._next(Moment(stretches[-1].end_s, stretches, 0)) or stretches[-1].rate or self.first_rate
+
     def order(self, moment: Moment) -> float | Literal["end"] | None:
         """The rate from now on, the end, or None: as is."""
         running, length_s = moment.stretches[-1], self._length_s(moment.stretches)
-        load_s = sum(stretch.seconds for stretch in moment.stretches if stretch.rate > 0)
-        times = self.settings.times_of_sessions(self.session_s)
+        load_s = _load_s(moment.stretches) - self.beside_s
+        times = self._times
         if load_s >= times.most_s or self._changes >= MOST_CHANGES:
             return "end"
         if self.purpose in AFTER or load_s >= times.search_s:
@@ -143,7 +170,7 @@ class SessionSearch:
         if purpose == "end":
             return "end"
         if self._is_precise(found):
-            return self._recover(moment.stretches)
+            return self._recover(moment.stretches) if self._times.recovers else "end"
         length_s = self._length_s(moment.stretches)
         too_many = moment.in_flight > BACKLOG_TIMES * rate * length_s + BACKLOG
         if running.rate and too_many and not self.in_users:
@@ -224,6 +251,11 @@ class SessionSearch:
         return rate
 
 
+def _load_s(stretches: Sequence[Stretch]) -> float:
+    """The seconds of load; pauses are none."""
+    return sum(stretch.seconds for stretch in stretches if stretch.rate > 0)
+
+
 def known(limits: Sequence[Limit], stretches: Sequence[Stretch], session_s: float) -> list[UserBracket]:
     """The knowledge of each limit, from below, and of keeping up where no limit is broken."""
     stretches = from_below(stretches)
@@ -290,12 +322,13 @@ def answer_in_sessions(
     session_s: float,
     *,
     in_users: bool = False,
+    of: str = "sessions",
 ) -> Answer:
     """The final one; of open sessions whole numbers, the interval's lower end and the answer rounded down."""
     found = known(limits, stretches, session_s)
     estimates = tuple(_estimate(each, in_users=in_users) for each in found)
     lowest = min(zip(found, estimates, strict=True), key=lambda pair: pair[0].users, default=None)
-    unit = "open sessions" if in_users else "sessions/s"
+    unit = "open sessions" if in_users else f"{of}/s"
     if lowest is None or lowest[0].broken is None:
         return unviolated(settings, found, estimates, unit)
     bracket, estimate = lowest
@@ -303,7 +336,7 @@ def answer_in_sessions(
         if changed := bracket.changed(unit):
             return undecided(bracket.name, changed, estimates)
         alone = bracket.broken is not None and bracket.broken <= (1.0 if in_users else ALONE / session_s)
-        reason = f"sessions violate {bracket.name} where hardly any meets another"
+        reason = f"{of} violate {bracket.name} where hardly any meets another"
         if not alone:
             reason = f"{bracket.broken:.3g} violate {bracket.name}, and nothing lower was seen to meet it"
         return Answer("not_kept" if alone else "cannot_tell", limit=bracket.name, reason=reason, estimates=estimates)

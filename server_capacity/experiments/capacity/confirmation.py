@@ -49,7 +49,7 @@ def confirm(question: Question, waves: Waves, answer: Answer, explored: SearchEv
     rate = rate_to_confirm(answer)
     if rate is None:
         return None
-    least_s = max(waves.server.least_s, CONFIRM_LENGTHS * question.sessions.seconds if question.sessions else 0.0)
+    least_s = max(waves.server.least_s, CONFIRM_LENGTHS * question.shape.seconds if question.shape else 0.0)
     seconds = question.soak_s or max(length_s(question, answer, rate, explored.load_s), least_s)
     wave = wave_at(question, waves, explored, rate, seconds, failed="Not confirmed")
     if wave is None:

@@ -12,8 +12,8 @@ from server_capacity.experiments.measurements.counting import count_stages
 from server_capacity.experiments.measurements.evidence import SearchEvidence
 from server_capacity.experiments.measurements.user_count_search import search_of
 from server_capacity.results.types.result_status import EARLY
-from server_capacity.search.search import Search
 from server_capacity.search.stretch import CLIENT
+from server_capacity.search.users import UserSearch
 
 if TYPE_CHECKING:
     from decimal import Decimal
@@ -51,7 +51,7 @@ def explore(question: Question, waves: Waves, known: SearchEvidence | None = Non
 
 def _first_rate(question: Question, search: AnySearch, found: SearchEvidence) -> Decimal | None:
     """The rate with which it begins; None where enough is known already."""
-    if not found.rows or not isinstance(search, Search):
+    if not found.rows or isinstance(search, UserSearch):
         return question.offerable(search.first_rate)
     first = search.resume(found.stretches)
     return None if first == "end" else question.offerable(first)

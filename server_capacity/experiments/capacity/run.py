@@ -82,7 +82,7 @@ def search_with(question: Question, waves: Waves, known: SearchEvidence | None =
     """The same with what the answer was taken from. ``known``: what was measured before, for another tier."""
     with counting_interrupts() as interrupts, keeping_logins():
         warming = warm(question, waves) if question.warm and known is None else []
-        if question.sessions is not None:
+        if question.sessions is not None or question.is_of_streams:
             question, first = scout(question, waves)
             warming.append(first)
         explored = explore(question, waves, known)

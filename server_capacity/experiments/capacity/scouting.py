@@ -1,4 +1,7 @@
-"""A few sessions before a search: how long one takes, so how long the search must be, and how sure it will be."""
+"""A few sessions before a search: how long one takes, so how long the search must be, and how sure it will be.
+
+Of streamed requests, too, which are like sessions of one turn.
+"""
 
 from __future__ import annotations
 
@@ -37,14 +40,23 @@ def scout(question: Question, waves: Waves) -> tuple[Question, Wave]:
 
     KeyboardInterrupt where it was interrupted; BenchmarkError where no session ended, or the time given is too short.
     """
-    waves.say(f"Sending {NUMBER} sessions, {AT_ONCE} at a time, to see how long one takes.")
+    what = "requests" if question.sessions is None else "sessions"
+    waves.say(f"Sending {NUMBER} {what}, {AT_ONCE} at a time, to see how long one takes.")
     wave = waves.warm(_plan(question, waves))
     if wave.interrupted:
         raise KeyboardInterrupt("Interrupted before the search began; nothing was measured.")
+    if question.sessions is None:
+        return replace(question, alone=_request(wave)), wave
     shape = _shape(wave)
     settings = replace(question.settings, time_s=_time_s(question, shape))
     waves.say(_forecast(question, shape, settings.time_s))
     return replace(question, sessions=shape, settings=settings), wave
+
+
+def _request(wave: Wave) -> SessionShape | None:
+    """A request; None where none was answered, which the search itself looks into."""
+    latency = wave.summary.latency
+    return None if latency is None else SessionShape(max(latency.mean, 0.001))
 
 
 def _shape(wave: Wave) -> SessionShape:
@@ -112,5 +124,5 @@ def _plan(question: Question, waves: Waves) -> WavePlan:
         goodput=(),
         success_threshold=0.0,
         output_dir=waves.folder,
-        name=question.named("first sessions"),
+        name=question.named("first requests" if question.sessions is None else "first sessions"),
     )

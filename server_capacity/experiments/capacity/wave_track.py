@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from decimal import Decimal
 
     from inference_benchmarker.plan.steering import RateChange
-    from inference_benchmarker.records.feed import Feed
+    from inference_benchmarker.records.feed import Cell, Feed
     from inference_benchmarker.wave.spool.spool_state import SpoolState
     from server_capacity.experiments.measurements.question import Question
     from server_capacity.search.stretch import Stretch
@@ -97,6 +97,9 @@ class WaveTrack:
             if self._sessions is not None:
                 self._add_sessions(self._sessions, second)
                 continue
+            if self._question.alone is not None:
+                self._add_ended(spool_state, second)
+                continue
             for stage in range(max(0, self.stage - LATE_STAGES), self.stage + 1):
                 self._add(spool_state, second, stage)
         return changes
@@ -110,6 +113,12 @@ class WaveTrack:
             part = replace(part, counts=tuple(Count(each.of, each.of) for each in part.counts))
         self._track.add(self._number + stage, part)
 
+    def _add_ended(self, spool_state: SpoolState, second: int) -> None:
+        """Add a second of all requests to the stage in which it ends, as of sessions."""
+        stage = sum(start < second + 1 for start in self._starts_s) - 1
+        begin = max(float(second), self._starts_s[stage])
+        self._add_cell(stage, begin, float(second + 1), spool_state.feed.over(second, second + 1))
+
     def _add(self, spool_state: SpoolState, second: int, stage: int) -> None:
         """Add what was sent and answered in a second of the requests of a stage.
 
@@ -121,7 +130,9 @@ class WaveTrack:
             stop = min(stop, self._starts_s[stage + 1])
         if begin >= stop:
             return
-        cell = spool_state.feed.over(second, second + 1, stage)
+        self._add_cell(stage, begin, stop, spool_state.feed.over(second, second + 1, stage))
+
+    def _add_cell(self, stage: int, begin: float, stop: float, cell: Cell) -> None:
         answered = cell.ok + cell.abandoned + cell.errors
         if cell.sent or answered or stage == self.stage:
             counts = tuple(counts_of(limit, cell, self._question.plan.goodput) for limit in self._question.limits)

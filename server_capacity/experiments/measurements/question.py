@@ -12,6 +12,7 @@ from inference_benchmarker.plan.load import MAX_CONCURRENCY, Bounds, ClosedLoop,
 from inference_benchmarker.plan.stage import LEAST_RATE, MAX_RATE
 from server_capacity.search.limits import user_limits_of
 from server_capacity.search.settings import LONGEST_TIME_S, USUAL_TIME_S
+from server_capacity.search.unmeasured import OF_STREAMS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -59,8 +60,9 @@ class Question:
     lower end is confirmed, None for a usual confirmation. ``warm``: every payload is sent once before the search;
     ``cache``: as it was asked for.
     ``in_users``: rates are numbers of users of a closed loop, who ``think`` (None: not at all). ``sessions``: arrivals
-    are sessions, whose rate it is, or how many are open at a time; None of single requests. ``endpoint``: the
-    object of that name in capacity.json. ``lost`` tells why an endpoint that was made for it is there no more.
+    are sessions, whose rate it is, or how many are open at a time; None of single requests. ``alone``: of a search
+    of streams, the mean time of a request of which few are in flight. ``endpoint``: the object of that name in
+    capacity.json. ``lost`` tells why an endpoint that was made for it is there no more.
     ``canaries``: the answers to fixed questions that were asked before.
     """
 
@@ -74,6 +76,7 @@ class Question:
     in_users: bool = False
     think: Think | None = None
     sessions: SessionShape | None = None
+    alone: SessionShape | None = None
     endpoint: Endpoint | None = None
     lost: Callable[[], str] = str
     canaries: tuple[CanaryAnswer, ...] | None = None
@@ -93,8 +96,8 @@ class Question:
             settling = Decimal(f"{min(WARMUP_THINKS * self.think_s, LONGEST_WARMUP_S):.3f}")
             plan = plan.with_workers(min(workers, load.concurrency))
             plan = replace(plan, max_in_flight=None, warmup_s=settling)
-        if self.sessions is not None:
-            plan = replace(plan, warmup_s=Decimal(f"{self.sessions.settling_s:.3f}"))
+        if (shape := self.shape) is not None:
+            plan = replace(plan, warmup_s=max(plan.warmup_s, Decimal(f"{shape.settling_s:.3f}")))
         return replace(plan, name=self.named(f"{self.offerable(rate):f}{self.unit}"))
 
     def load(self, rate: float, *, steered: bool = False) -> OpenLoop | ClosedLoop:
@@ -128,6 +131,19 @@ class Question:
         """About as many requests a second are compared with a limit; of one on sessions, as many sessions."""
         turns = self.sessions.turns if self.sessions is not None and limit.is_on_sessions else 1.0
         return self.requests_per_s(rate) / turns
+
+    @property
+    def shape(self) -> SessionShape | None:
+        """Of a session, or of a streamed request, while few are open; None of other searches."""
+        return self.sessions or self.alone
+
+    @property
+    def is_of_streams(self) -> bool:
+        """Tells whether it is on requests/s by the times of their tokens.
+
+        An engine that generates for many at a time answers each more slowly the more there are, with no queue at all.
+        """
+        return self.is_of_rates and any(limit.metric in OF_STREAMS for limit in self.limits)
 
     @property
     def is_of_rates(self) -> bool:

@@ -30,10 +30,10 @@ AnySearch = Search | UserSearch | SessionSearch
 
 
 def search_of(question: Question) -> AnySearch:
-    """The controller of a search, in requests/s, users or sessions."""
-    if question.sessions is not None:
-        seconds = question.sessions.seconds
-        return SessionSearch(question.limits, question.settings, seconds, in_users=question.in_users)
+    """The controller of a search, in requests/s, users or sessions; streamed requests are like sessions of one turn."""
+    if (shape := question.shape) is not None:
+        recovers, in_users = question.sessions is not None, question.in_users
+        return SessionSearch(question.limits, question.settings, shape.seconds, in_users=in_users, recovers=recovers)
     if question.in_users:
         return UserSearch(question.limits, question.settings, question.think_s)
     return Search(question.limits, question.settings)
@@ -41,9 +41,13 @@ def search_of(question: Question) -> AnySearch:
 
 def answer_of(question: Question, stretches: Sequence[Stretch]) -> Answer:
     """The answer of a search, from what was counted by when requests were due."""
-    if question.sessions is not None:
-        limits, settings, seconds = question.limits, question.settings, question.sessions.seconds
-        found = answer_in_sessions(limits, settings, stretches, seconds, in_users=question.in_users)
+    if (shape := question.shape) is not None:
+        limits, settings, of = (
+            question.limits,
+            question.settings,
+            "requests" if question.sessions is None else "sessions",
+        )
+        found = answer_in_sessions(limits, settings, stretches, shape.seconds, in_users=question.in_users, of=of)
     elif question.in_users:
         found = answer_in_users(question.limits, question.settings, stretches, question.think_s)
     else:

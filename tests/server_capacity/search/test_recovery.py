@@ -44,7 +44,7 @@ def test_a_prefix_cache_that_gave_in_does_not_come_back_at_the_rate_that_it_serv
         before, meter = len(wave.turns), wave.engine.meter
         queried, cached = meter.queried_tokens, meter.cached_tokens
         wave.run_until(16 * session_s)
-        late = [begun - due >= 6 for number, due, begun, _ in wave.turns[before:] if number == 1]
+        late = [begun - due >= 6 for number, due, begun, *_ in wave.turns[before:] if number == 1]
         over.append(sum(late) / len(late))
         hits.append((meter.cached_tokens - cached) / (meter.queried_tokens - queried))
     assert over == [0.0, 1.0]

@@ -9,8 +9,13 @@ import pytest
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.plan.load import ClosedLoop
 from inference_benchmarker.plan.plan import WavePlan
+from inference_benchmarker.plan.slo import Slo
 from server_capacity.experiments.capacity import scouting
 from server_capacity.experiments.measurements.question import Question, SessionShape
+from server_capacity.experiments.measurements.user_count_search import search_of
+from server_capacity.search.limits import limits_of
+from server_capacity.search.search import Search
+from server_capacity.search.sessions import SessionSearch
 from server_capacity.search.settings import Settings
 from tests.mentions import mentions
 from tests.waves import closed_plan
@@ -46,6 +51,18 @@ def test_it_says_before_how_long_it_takes_and_how_sure_it_will_be() -> None:
     short = scouting._forecast(question(), SHAPE, 420)
     assert mentions(short, "too short", "overload", "--time 720", "For ±12% give --time 1200"), short
     assert "10% wide" in scouting._forecast(question(precision=0.1), SHAPE, None)
+
+
+def test_streamed_requests_are_looked_at_before_their_search_too() -> None:
+    streamed = replace(question(), sessions=None, limits=limits_of([Slo.parse("tpot.p95<25ms")], 0.95))
+    queued = replace(streamed, limits=limits_of([Slo.parse("p95<25ms")], 0.95))
+    assert (streamed.is_of_streams, queued.is_of_streams) == (True, False)
+    assert type(search_of(streamed)) is Search
+    seen = replace(streamed, alone=SessionShape(2.5))
+    assert type(search_of(seen)) is SessionSearch
+    confirming = seen.confirmation(4.0, 100, 1, seen.plan.output_dir)
+    assert confirming.warmup_s == 5
+    assert confirming.name == "4/s"
 
 
 def test_a_confirmation_begins_with_as_many_sessions_as_it_goes_on_with() -> None:
