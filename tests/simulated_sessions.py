@@ -48,7 +48,7 @@ class Kind:
     """``drawn``: the turns of a session. ``truth``: the sessions/s at which it just meets ``slo`` in the long run.
 
     ``shared``: tokens that all sessions of each of some ``groups`` begin with. ``block_size``: larger where contexts
-    are long, which spares time.
+    are long, which spares time. ``single``: they are requests, of which a search does not look at overload.
     """
 
     drawn: Callable[[random.Random], list[Turn]]
@@ -58,6 +58,7 @@ class Kind:
     shared: int = 0
     groups: int = 1
     block_size: int = 16
+    single: bool = False
 
     @property
     def rules(self) -> EngineRules:
@@ -121,6 +122,9 @@ KINDS = {
     "agents of 20 turns": Kind(_agent, "latency.p95<3s", truth=0.215, block_size=64),
     "shared system prompt": Kind(_assistant, "latency.p95<8s", truth=0.513, shared=2000, groups=4),
     "mixed lengths": Kind(_mixed, "latency.p95<12s", truth=0.43),
+    "requests 200x50": Kind(lambda _: [Turn(200, 50, 0.0)], "tpot.p95<100ms", truth=12.8, single=True),
+    "requests 800x141": Kind(lambda _: [Turn(800, 141, 0.0)], "tpot.p95<100ms", truth=4.3, single=True),
+    "requests 3200x50": Kind(lambda _: [Turn(3200, 50, 0.0)], "ttft.p95<2s", truth=2.71, single=True),
     "cache nearly full": Kind(_tools, "ttft.p95<2s", truth=0.248, kv_tokens=40_000),
 }
 
@@ -329,7 +333,7 @@ def searched(kind: Kind, seed: int, lengths: float, *, in_users: bool = False) -
     """A search that lasts for so many lengths of a session alone; reports come in a second late."""
     session_s, limits = session_alone_s(kind, -1 - seed), kind.limits
     settings = Settings(time_s=max(180.0, lengths * session_s))
-    search = SessionSearch(limits, settings, session_s, in_users=in_users)
+    search = SessionSearch(limits, settings, session_s, in_users=in_users, single=kind.single)
     wave, track, now = SessionWave(kind, seed, in_users=in_users), Track(), 0
     rate = search.first_rate
     wave.change(0, rate)
@@ -355,7 +359,7 @@ def searched(kind: Kind, seed: int, lengths: float, *, in_users: bool = False) -
         )
         for stretch in track.stretches(now, wave.open)
     ]
-    answer = answer_in_sessions(limits, settings, final, session_s, in_users=in_users)
+    answer = answer_in_sessions(limits, settings, final, session_s, in_users=in_users, single=kind.single)
     return Searched(answer, tuple(final), session_s)
 
 

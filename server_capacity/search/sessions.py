@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Literal
 from server_capacity.search.answer import Answer, Estimate, Interval
 from server_capacity.search.blocks import SMALL_CHANGE, blocks_of, joined, unsettled, whole_blocks
 from server_capacity.search.crossing import Crossing, crossing
-from server_capacity.search.limit_bracket import KEEPS_UP
+from server_capacity.search.limit_bracket import KEEPS_UP, WAITED
 from server_capacity.search.recovery import (
     AFTER,
     Recovery,
@@ -70,6 +70,8 @@ WIDER = (2.15, 1.0)
 
 Most searches see fewer of the rare long bursts than there are, so they err upwards.
 """
+WIDER_OF_REQUESTS = (1.5, 1.4)
+"""The same of streamed requests, which do not come together in sessions."""
 SLOPE_SPREAD = 1.2
 """Turns that are over by their own length are so at any rate: the share rises by less than that of like requests."""
 AT_MOST = "at most"
@@ -81,9 +83,9 @@ class SessionSearch:
     """Asked several times a second for the next rate of sessions. ``purpose``: of the stretch that runs.
 
     ``session_s``: the length of a session that is nearly alone. ``in_users``: rates are numbers of open sessions.
-    ``client_most``: the highest that the client could do, where it was the limit. ``recovers``: it ends with overload
-    and the return from it, where there is time. ``beside_s``: the load of another search that it knows, and that it
-    would not have sent itself.
+    ``single``: they are requests, whose search does not end with overload and the return from it. ``client_most``: the
+    highest that the client could do, where it was the limit. ``beside_s``: the load of another search that it knows,
+    and that it would not have sent itself.
     """
 
     def __init__(
@@ -93,7 +95,7 @@ class SessionSearch:
         session_s: float,
         *,
         in_users: bool = False,
-        recovers: bool = True,
+        single: bool = False,
     ) -> None:
         self.limits, self.settings, self.session_s, self.in_users = limits, settings, session_s, in_users
         first = 1.0 if in_users else 1.0 / session_s
@@ -103,8 +105,11 @@ class SessionSearch:
         self.beside_s = 0.0
         self._least = 1.0 if in_users else ALONE / session_s
         self._times = settings.times_of_sessions(session_s)
-        if not recovers:
+        self._wider = WIDER
+        if single:
+            self._wider = WIDER_OF_REQUESTS
             self._times = SessionTimes(settings.load_s(session_s), settings.load_s(session_s))
+        self._waits_s = max([limit.bound_s or 0.0 for limit in limits if limit.metric in WAITED], default=0.0)
         self._changes = 0
         self._above = False
         self._recovery: Recovery | None = None
@@ -159,7 +164,7 @@ class SessionSearch:
         if self.purpose in LENGTHS and running.seconds >= LEAST_S + length_s / 2 and is_broken(self.limits, running):
             return True
         if self.purpose in LENGTHS:
-            return running.seconds >= max(LEAST_S, LENGTHS[self.purpose] * length_s)
+            return running.seconds >= max(LEAST_S + self._waits_s, LENGTHS[self.purpose] * length_s)
         shares = NEAR_SHARE * self.settings.load_s(self.session_s)
         return running.seconds >= max(LEAST_S, NEAR_LENGTHS * length_s, shares)
 
@@ -226,7 +231,7 @@ class SessionSearch:
         return float(max(1, round(rate))) if self.in_users else rate
 
     def _known(self, stretches: Sequence[Stretch]) -> list[UserBracket]:
-        return known(self.limits, stretches, self.session_s)
+        return known(self.limits, stretches, self.session_s, self._wider)
 
     def _length_s(self, stretches: Sequence[Stretch]) -> float:
         """The mean length of sessions at the rate of those that broke nothing where it is longest."""
@@ -256,10 +261,12 @@ def _load_s(stretches: Sequence[Stretch]) -> float:
     return sum(stretch.seconds for stretch in stretches if stretch.rate > 0)
 
 
-def known(limits: Sequence[Limit], stretches: Sequence[Stretch], session_s: float) -> list[UserBracket]:
+def known(
+    limits: Sequence[Limit], stretches: Sequence[Stretch], session_s: float, wider: tuple[float, float] = WIDER
+) -> list[UserBracket]:
     """The knowledge of each limit, from below, and of keeping up where no limit is broken."""
     stretches = from_below(stretches)
-    found = [known_of(limit, place, stretches, session_s) for place, limit in enumerate(limits)]
+    found = [known_of(limit, place, stretches, session_s, wider) for place, limit in enumerate(limits)]
     return found if any(each.broken for each in found) else [*found, _keeping_up(stretches)]
 
 
@@ -271,7 +278,9 @@ def _keeping_up(stretches: Sequence[Stretch]) -> UserBracket:
     return UserBracket(KEEPS_UP, max(held, default=0.0), ceiling, None)
 
 
-def known_of(limit: Limit, place: int, stretches: Sequence[Stretch], session_s: float) -> UserBracket:
+def known_of(
+    limit: Limit, place: int, stretches: Sequence[Stretch], session_s: float, wider: tuple[float, float] = WIDER
+) -> UserBracket:
     """The knowledge of limit number ``place``; it is fitted once its bracket was narrow, without what only grew."""
     cut = [(stretch, _cut(stretch, place, session_s)) for stretch in stretches if stretch.rate > 0 and not stretch.void]
     counted = [block for _, blocks in cut for block in blocks] or whole_blocks(stretches, place)
@@ -286,8 +295,10 @@ def known_of(limit: Limit, place: int, stretches: Sequence[Stretch], session_s: 
     if broken is None or not settled or (kept * NARROW < broken and not near):
         return UserBracket(limit.expression, kept, broken, None, points=points, allowed=limit.allowed)
     centre = math.sqrt(kept * broken) if kept * NARROW >= broken else geometric_mean(near)
-    fitted = _fitted(settled, limit, centre)
-    fitted = fitted and (_fitted(settled, limit, fitted.at) or fitted)  # which may be far from all that was tried
+    fitted = _fitted(settled, limit, centre, wider)
+    fitted = fitted and (
+        _fitted(settled, limit, fitted.at, wider) or fitted
+    )  # which may be far from all that was tried
     return UserBracket(limit.expression, kept, broken, fitted, points=points, allowed=limit.allowed)
 
 
@@ -299,11 +310,11 @@ def near_rates(stretches: Sequence[Stretch]) -> list[float]:
     return around or [rate for rate, times in bisected.items() if times > 1]
 
 
-def _fitted(blocks: Sequence[UsersBlock], limit: Limit, centre: float) -> Crossing | None:
+def _fitted(blocks: Sequence[UsersBlock], limit: Limit, centre: float, wider: tuple[float, float]) -> Crossing | None:
     near = [block for block in blocks if abs(math.log(block.users / centre)) < NEAR]
     if not near:
         return None
-    return crossing(near, limit.allowed, centre, SLOPE_SPREAD, WIDER)
+    return crossing(near, limit.allowed, centre, SLOPE_SPREAD, wider)
 
 
 def _cut(stretch: Stretch, place: int, session_s: float) -> list[UsersBlock]:
@@ -322,12 +333,13 @@ def answer_in_sessions(
     session_s: float,
     *,
     in_users: bool = False,
-    of: str = "sessions",
+    single: bool = False,
 ) -> Answer:
     """The final one; of open sessions whole numbers, the interval's lower end and the answer rounded down."""
-    found = known(limits, stretches, session_s)
+    found = known(limits, stretches, session_s, WIDER_OF_REQUESTS if single else WIDER)
     estimates = tuple(_estimate(each, in_users=in_users) for each in found)
     lowest = min(zip(found, estimates, strict=True), key=lambda pair: pair[0].users, default=None)
+    of = "requests" if single else "sessions"
     unit = "open sessions" if in_users else f"{of}/s"
     if lowest is None or lowest[0].broken is None:
         return unviolated(settings, found, estimates, unit)

@@ -32,8 +32,8 @@ AnySearch = Search | UserSearch | SessionSearch
 def search_of(question: Question) -> AnySearch:
     """The controller of a search, in requests/s, users or sessions; streamed requests are like sessions of one turn."""
     if (shape := question.shape) is not None:
-        recovers, in_users = question.sessions is not None, question.in_users
-        return SessionSearch(question.limits, question.settings, shape.seconds, in_users=in_users, recovers=recovers)
+        kind = {"in_users": question.in_users, "single": question.sessions is None}
+        return SessionSearch(question.limits, question.settings, shape.seconds, **kind)
     if question.in_users:
         return UserSearch(question.limits, question.settings, question.think_s)
     return Search(question.limits, question.settings)
@@ -42,12 +42,9 @@ def search_of(question: Question) -> AnySearch:
 def answer_of(question: Question, stretches: Sequence[Stretch]) -> Answer:
     """The answer of a search, from what was counted by when requests were due."""
     if (shape := question.shape) is not None:
-        limits, settings, of = (
-            question.limits,
-            question.settings,
-            "requests" if question.sessions is None else "sessions",
-        )
-        found = answer_in_sessions(limits, settings, stretches, shape.seconds, in_users=question.in_users, of=of)
+        limits, settings, seconds = question.limits, question.settings, shape.seconds
+        kind = {"in_users": question.in_users, "single": question.sessions is None}
+        found = answer_in_sessions(limits, settings, stretches, seconds, **kind)
     elif question.in_users:
         found = answer_in_users(question.limits, question.settings, stretches, question.think_s)
     else:

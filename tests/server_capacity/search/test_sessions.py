@@ -16,8 +16,7 @@ from server_capacity.search.search import Moment
 from server_capacity.search.sessions import SessionSearch, answer_in_sessions
 from server_capacity.search.settings import LEAST_LENGTHS, USUAL_LENGTHS, Settings, half_width, time_for
 from server_capacity.search.stretch import Count, Slice, Stretch
-from tests.simulated_sessions import KINDS, Kind, searched
-from tests.simulated_sessions import Turn as Sent
+from tests.simulated_sessions import KINDS, searched
 
 LIMIT = Limit("ttft.p95<1s", "ttft", 0.05, 1.0)
 ALONE_S = 10.0
@@ -48,7 +47,7 @@ def test_a_search_finds_the_rate_of_sessions_that_an_engine_serves() -> None:
 
 def test_streamed_requests_are_searched_as_sessions_of_one_turn() -> None:
     """An engine answers each more slowly the more it generates at a time, and none of them waits."""
-    kind = Kind(lambda _: [Sent(200, 50, 0.0)], "tpot.p95<100ms", truth=12.9)
+    kind = KINDS["requests 200x50"]
     found = searched(kind, 1, 120).answer
     assert found.interval is not None
     assert found.interval.low <= kind.truth <= found.interval.high
@@ -62,7 +61,7 @@ def test_another_search_is_gone_on_with_from_what_it_saw_near_the_answer() -> No
     assert isinstance(rate, float)
     assert 2 < rate < 2.6
     assert search.beside_s == 80, "at 0.4/s it saw nothing of this answer"
-    assert SessionSearch([LIMIT], Settings(time_s=200), ALONE_S, recovers=False).resume(seen) == "end"
+    assert SessionSearch([LIMIT], Settings(time_s=200), ALONE_S, single=True).resume(seen) == "end"
 
 
 def test_growth_begins_where_sessions_hardly_meet_and_doubles() -> None:
