@@ -78,10 +78,17 @@ def slo_value(slo: Slo, measured: float | None, mark: str, part: Summary | None)
     if slo.metric == "default":
         of = "" if slo.turns is None else f"{slo.turns.text} "
         name = f"{of}{'latency' if part.response_time is None else 'response time'} {slo.stat}"
-    share = slo.metric in ("success", "rate", "goodput") or slo.stat == "success"
-    text = percent_text(measured, slo.limit) if share else duration_text(measured, slo.limit)
-    text = number_text(measured, slo.limit) if slo.is_on_user_metric else text
-    return f"{name} {mark}{text}"
+    return f"{name} {mark}{value_text(slo, measured)}"
+
+
+def value_text(slo: Slo, measured: float | None) -> str:
+    """A value of what a limit is on, in its unit."""
+    if measured is None:
+        return "not measured"
+    if slo.is_on_user_metric:
+        return number_text(measured, slo.limit)
+    is_share = slo.metric in ("success", "rate", "goodput") or slo.stat == "success"
+    return percent_text(measured, slo.limit) if is_share else duration_text(measured, slo.limit)
 
 
 def _for_errors(slo: Slo, measured: float | None, summary: Summary) -> bool:

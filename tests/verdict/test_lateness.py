@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from inference_benchmarker.facts.client_use import Collections, LoopBlock, WorkerUse
+from inference_benchmarker.plan.slo import RequestLimit, Slo
 from inference_benchmarker.report.headline import headline
 from inference_benchmarker.summary.summarising import summarise
 from inference_benchmarker.verdict.client.lateness import Lateness, at_least_by_chance
@@ -18,10 +19,10 @@ from inference_benchmarker.words.units import NS
 from tests.counted import counted
 from tests.mentions import mentions
 from tests.situations import late, verdict_of, wave
-from tests.waves import HOST, MS, observe, on_time, open_plan, records_of, staged
+from tests.waves import HOST, MS, observe, on_time, open_plan, records_of, staged, talks
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from inference_benchmarker.facts.wave_facts import WaveFacts
     from inference_benchmarker.records.record import RequestRecord
@@ -215,3 +216,68 @@ def test_where_requests_were_counted_the_rule_is_the_same() -> None:
         verdict = judge(facts, summarise(facts))
         assert verdict.word == word
         assert code in {finding.code for finding in verdict.findings}
+
+
+def talking(slo: str, turn: int, late: int = 0) -> WaveFacts:
+    """A session a second, of two turns; of some this client sends a turn 300 ms late, and what follows it."""
+    goodput = (RequestLimit.parse("response_time<100ms"),) if slo.startswith("goodput") else ()
+    plan = open_plan("1", "300", slos=(Slo.parse(slo),), goodput=goodput)
+    return observe(plan, map(_sent_late(turn, late), talks(*[2] * 300)), environment={"sessions": True})
+
+
+def _sent_late(turn: int, late: int) -> Callable[[RequestRecord], RequestRecord]:
+    def change(record: RequestRecord) -> RequestRecord:
+        assert record.turn is not None
+        assert record.first_token is not None
+        assert record.last_token is not None
+        if not 100 <= record.index < 100 + late or record.turn < turn:
+            return record
+        by = 300 * MS
+        ends: dict[str, Any] = {
+            "done": record.done + by,
+            "first_token": record.first_token + by,
+            "last_token": record.last_token + by,
+        }
+        return record._replace(due=record.due + by * (record.turn > turn), sent=record.sent + by, **ends)
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("slo", "turn", "late"),
+    [
+        ("p99<100ms", 1, 7),
+        ("turn1.p99<100ms", 1, 5),
+        ("turn1-2.p99<100ms", 1, 7),
+        ("turn2.p99<100ms", 2, 5),
+        ("turn2+.p99<100ms", 2, 5),
+        ("session.p99<200ms", 1, 5),
+        ("session.p99<200ms", 2, 5),
+        ("goodput>=0.99", 1, 7),
+    ],
+)
+def test_a_pause_that_alone_breaks_a_limit_on_sessions_makes_the_wave_invalid(slo: str, turn: int, late: int) -> None:
+    verdict = verdict_of(talking(slo, turn, late))
+    first = verdict.findings[0]
+    assert (verdict.exit_code, first.code, first.severity) == (3, "schedule_lag", "invalid")
+    assert slo in first.measured
+    assert verdict_of(talking(slo, turn)).exit_code == 0
+
+
+def test_a_pause_that_decides_no_limit_on_sessions_leaves_the_wave_valid_and_is_reported() -> None:
+    verdict = verdict_of(talking("turn2.p99<100ms", 1, 5))
+    assert (verdict.exit_code, [finding.code for finding in verdict.findings]) == (0, ["late_arrivals"])
+    assert verdict_of(talking("turn2.p99<15ms", 2, 5)).exit_code == 1, "the endpoint breaks it by itself"
+
+
+def test_a_hiccup_that_alone_breaks_a_goodput_makes_the_wave_invalid() -> None:
+    facts = of([200 * MS], slos="goodput>=0.99")
+    for limit, code in (("response_time<100ms", 3), ("response_time<25ms", 1), ("latency<100ms", 0)):
+        plan = replace(facts.plan, goodput=(RequestLimit.parse(limit),))
+        assert verdict_of(replace(facts, plan=plan)).exit_code == code
+    first = verdict_of(replace(facts, plan=replace(plan, goodput=(RequestLimit.parse("response_time<100ms"),))))
+    assert mentions(first.findings[0].measured, "goodput>=0.99", "goodput", "100%")
+
+
+def test_a_limit_on_the_lag_itself_is_missed_and_no_client_s_excuse() -> None:
+    assert verdict_of(of([200 * MS], slos="lag.p99<100ms")).exit_code == 1

@@ -7,25 +7,26 @@ of evidence. docs/explanation/verdict.md derives the rule.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Self
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Self, TypeVar
 
 import numpy as np
 
-from inference_benchmarker.facts.stages import stages_of
+from inference_benchmarker.facts.on_time import lag_ns, on_time
 from inference_benchmarker.records.columns import ROW_KEY
 from inference_benchmarker.records.counts import bucket_values
 from inference_benchmarker.summary.statistics.distribution import PERCENTILES
 from inference_benchmarker.summary.statistics.streaming_histogram import StreamingHistogram
+from inference_benchmarker.summary.summarising import summarise
 from inference_benchmarker.verdict.limits_met import slo_met
 from inference_benchmarker.words.units import NS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator, Mapping
 
     from inference_benchmarker.facts.wave_facts import WaveFacts
     from inference_benchmarker.plan.slo import Slo
-    from inference_benchmarker.records.columns import Int64, Records
+    from inference_benchmarker.records.columns import Int64
     from inference_benchmarker.records.counts import Counts
     from inference_benchmarker.summary.statistics.distribution import Distribution
     from inference_benchmarker.summary.summary import Summary
@@ -39,6 +40,7 @@ CATCH_UP = 2  # a client that is half busy sends what waited within as long agai
 SPOILING_S = 0.001  # where the lag decides a limit: a client in good order is later than this only in a hiccup
 NOTABLE_CHANGE = 0.01
 
+Judged = TypeVar("Judged")
 _COLUMNS = (*ROW_KEY, "due", "sent", "done", "build_ns", "outcome")
 
 
@@ -92,11 +94,6 @@ class Lateness:
         return at_least_by_chance(self.hold_ups, pieces, TOLERATED) < MOST_DOUBT
 
 
-def lag_ns(part: Records) -> Int64:
-    """The lag of each request, without the time that its payload took."""
-    return part.int("sent") - part.int("build_ns") - part.int("due")
-
-
 def hold_ups(gathered: list[tuple[Int64, Int64]]) -> int:
     """The number of pauses: one explains what was due until it ended, and as long again while the client caught up."""
     if not gathered:
@@ -129,14 +126,13 @@ def at_least_by_chance(seen: int, number: int, share: float) -> float:
     return total
 
 
-def without_lag(facts: WaveFacts, summary: Summary, least_s: float) -> Distribution | None:
+def _times_without_lag(facts: WaveFacts, summary: Summary, least_s: float) -> Distribution | None:
     """Response times as they would be had no arrival been later than this; latencies where requests were counted."""
     if facts.counts is not None:
         return summary.latency
     times, ages = StreamingHistogram(), []
-    for part in facts.records.parts(*_COLUMNS):
-        lag = lag_ns(part)
-        seconds = (part.int("done") - part.arrived - np.where(lag > least_s * NS, lag, 0)) / NS
+    for part in on_time(facts, least_s).records.parts(*_COLUMNS):
+        seconds = (part.int("done") - part.arrived) / NS
         times.add(seconds[part.outcome("ok")])
         ages.append(seconds[part.outcome("abandoned")])
     return times.distribution(np.concatenate(ages) if ages else ())
@@ -158,7 +154,7 @@ class Moved:
 def moved(facts: WaveFacts, summary: Summary, limit_s: float) -> Moved | None:
     """The p99 where arrivals later than this moved it, else another that is shown; None where none did."""
     times = summary.response_time
-    rest = without_lag(facts, summary, limit_s) if times is not None else None
+    rest = _times_without_lag(facts, summary, limit_s) if times is not None else None
     if times is None or rest is None:
         return None
     pairs = {percent: (times.percentile(percent), rest.percentile(percent)) for percent in PERCENTILES}
@@ -169,17 +165,57 @@ def moved(facts: WaveFacts, summary: Summary, limit_s: float) -> Moved | None:
     return Moved(percent, *pairs[percent], changed[0])
 
 
-def limits_spoilt(facts: WaveFacts, summary: Summary) -> Iterator[tuple[Slo, Distribution]]:
-    """The limits on response times that are missed, and would be kept without the client's lag; and the times so."""
-    of_stages = {stage.name: stage.facts for stage in stages_of(facts)} if facts.plan.slos else {}
+def changed_by_lag(
+    facts: WaveFacts, summary: Summary, judge: Callable[[WaveFacts], Mapping[str, Judged]]
+) -> dict[str, tuple[Judged, Judged]]:
+    """Of each limit whose judgement this client's lag changes, the judgement with it and without it.
+
+    Whatever the limit is on, its judge looks at the wave twice: as it was, and as it would have been on time.
+    """
+    if not facts.paced or summary.lag is None or summary.lag.maximum <= SPOILING_S:
+        return {}
+    seen, rest = judge(facts), judge(on_time(facts, SPOILING_S))
+    return {name: (each, rest[name]) for name, each in seen.items() if each != rest[name]}
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """Tells whether a wave kept a limit, by the part of it that the limit speaks of."""
+
+    slo: Slo
+    kept: bool
+    part: Summary | None = field(compare=False)
+
+
+def limits_spoilt(facts: WaveFacts, summary: Summary) -> list[Kept]:
+    """The limits that are missed, and would be kept without the client's lag, as they would be then."""
+
+    def judge(wave: WaveFacts) -> dict[str, Kept]:
+        return {each.slo.expression: each for each in _kept(wave, _summary_of(wave, facts, summary))}
+
+    if all(each.kept for each in _kept(facts, summary)):
+        return []
+    return [rest for _, rest in changed_by_lag(facts, summary, judge).values() if rest.kept]
+
+
+def _kept(facts: WaveFacts, summary: Summary) -> Iterator[Kept]:
+    """Each limit on what may have been late; one on the lag itself is on nothing else."""
     for slo in facts.plan.slos:
         part = summary.part(slo)
-        if slo.metric not in ("default", "response_time") or slo.op not in ("<", "<=") or slo.turns is not None:
-            continue
-        if part is None or part.response_time is None or part.lag is None or slo_met(slo, part):
-            continue
-        if part.lag.maximum <= SPOILING_S:
-            continue
-        rest = without_lag(of_stages[slo.stage] if slo.stage else facts, part, SPOILING_S)
-        if rest is not None and slo_met(slo, replace(part, response_time=rest)):
-            yield slo, rest
+        if slo.metric != "lag":
+            yield Kept(slo, part is not None and slo_met(slo, part), part)
+
+
+def _summary_of(wave: WaveFacts, facts: WaveFacts, summary: Summary) -> Summary:
+    """The summary of a wave, or of the same on time; where requests were counted, response times are latencies then."""
+    if wave is facts:
+        return summary
+    if facts.counts is None:
+        return summarise(wave)
+    stages = tuple(replace(row, summary=_at_once(row.summary)) for row in summary.stages)
+    return replace(_at_once(summary), stages=stages)
+
+
+def _at_once(part: Summary) -> Summary:
+    late = part.lag is not None and part.lag.maximum > SPOILING_S
+    return replace(part, response_time=part.latency) if late and part.response_time is not None else part

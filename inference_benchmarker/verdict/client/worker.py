@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
+from inference_benchmarker.facts.on_time import lag_ns
 from inference_benchmarker.facts.turns import of_turns
 from inference_benchmarker.plan.slo import FIRST_TURN, LATER_TURNS
 from inference_benchmarker.records.ordered import in_order
@@ -19,8 +20,9 @@ from inference_benchmarker.verdict.client.late_cause import (
     shown_by_process,
     starved_advice,
 )
-from inference_benchmarker.verdict.client.lateness import SPOILING_S, Lateness, Moved, lag_ns, limits_spoilt, moved
+from inference_benchmarker.verdict.client.lateness import SPOILING_S, Kept, Lateness, Moved, limits_spoilt, moved
 from inference_benchmarker.verdict.finding import Finding
+from inference_benchmarker.verdict.missed_limits import value_text
 from inference_benchmarker.words.units import NS
 from inference_benchmarker.words.wording import duration_text, percent_text, pluralize
 
@@ -28,9 +30,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from inference_benchmarker.facts.client_use import LoopDelay, WorkerUse
-    from inference_benchmarker.plan.plan import WavePlan
-    from inference_benchmarker.plan.slo import Slo, Turns
-    from inference_benchmarker.summary.statistics.distribution import Distribution
     from inference_benchmarker.summary.summary import Summary
 
 SCHEDULE_LAG: Final = "schedule_lag"
@@ -61,50 +60,43 @@ def lag_limit_s(summary: Summary) -> float:
 
 def _schedule_lag(evidence: Evidence) -> Iterator[Finding]:
     """Lateness that is steady, or decides a limit, makes the wave INVALID; a hiccup that moved a percentile warns."""
-    if not evidence.facts.has_sessions:
-        yield from _lag_of(evidence)
+    if not evidence.facts.paced:
         return
     found = [
         replace(each, measured=prefix + each.measured)
         for prefix, part in _paced_parts(evidence)
         for each in _lag_of(part)
     ]
-    yield from found
-    if not found and (spoilt := next(limits_spoilt(evidence.facts, evidence.summary), None)):
-        yield _limit_spoilt(evidence, *spoilt)
+    is_steady = any(finding.severity == "invalid" for finding in found)
+    spoilt = [] if is_steady else limits_spoilt(evidence.facts, evidence.summary)
+    yield from [_limit_spoilt(evidence, spoilt[0])] if spoilt else found
 
 
 def _paced_parts(evidence: Evidence) -> Iterator[tuple[str, Evidence]]:
-    """The first turns of sessions, where they have a schedule, and the later ones, which are due by their answers."""
+    """The wave; of sessions the first turns, where they have a schedule, and the later, which are due by answers."""
+    if not evidence.facts.has_sessions:
+        yield "", evidence
+        return
     asked = (
         {FIRST_TURN: "first turns: ", LATER_TURNS: "later turns: "} if evidence.facts.open_loop else {LATER_TURNS: ""}
     )
     for turns, prefix in asked.items():
         if turns in evidence.summary.of_turns:
-            facts = replace(of_turns(evidence.facts, turns), plan=_of_turns(evidence.facts.plan, turns))
-            yield prefix, Evidence(facts, evidence.summary.of_turns[turns])
-
-
-def _of_turns(plan: WavePlan, turns: Turns) -> WavePlan:
-    """The plan with the limits on these turns alone."""
-    return replace(plan, slos=tuple(replace(slo, turns=None) for slo in plan.slos if slo.turns == turns))
+            yield prefix, Evidence(of_turns(evidence.facts, turns), evidence.summary.of_turns[turns])
 
 
 def _lag_of(evidence: Evidence) -> Iterator[Finding]:
     """The findings on the lag of the requests of a wave, or of some turns of it."""
     facts, summary = evidence.facts, evidence.summary
-    if not facts.paced or summary.lag is None:
+    limit_s, lateness = lag_limit_s(summary), _lateness(evidence)
+    if lateness is None or summary.lag is None:
         return
-    limit_s = lag_limit_s(summary)
-    lateness = _lateness(evidence)
-    if lateness is not None and lateness.is_steady:
+    if lateness.is_steady:
         p99 = duration_text(summary.lag.percentile(99), limit_s)
         late = late_hosts(summary, limit_s)[:_MOST_HOSTS]
         measured = f"{', '.join(late)}{': ' if late else ''}p99 {p99}; {_lateness_text(lateness)}"
         yield Finding(SCHEDULE_LAG, "invalid", measured, duration_text(limit_s), late_advice(evidence, limit_s))
-    elif spoilt := next(limits_spoilt(facts, summary), None):
-        yield _limit_spoilt(evidence, *spoilt)
-    elif lateness is not None and (change := moved(facts, summary, limit_s)):
+    elif change := moved(facts, summary, limit_s):
         measured = f"{_lateness_text(lateness)}; {_changed(change)}"
         yield Finding(LATE_ARRIVALS, "warning", measured, duration_text(limit_s), hiccup_advice(evidence, limit_s))
 
@@ -121,10 +113,10 @@ def _changed(change: Moved) -> str:
     return f"this raised the p{change.percent:g} of response time from {without} to {value}{lower}"
 
 
-def _limit_spoilt(evidence: Evidence, slo: Slo, rest: Distribution) -> Finding:
+def _limit_spoilt(evidence: Evidence, rest: Kept) -> Finding:
     """The client's lag alone broke a limit: whether the endpoint keeps it is not known."""
-    late = _lateness_text(Lateness.of(evidence.facts, SPOILING_S))
-    value = duration_text(rest.statistic(slo.stat), slo.limit)
+    slo, late = rest.slo, _lateness_text(Lateness.of(evidence.facts, SPOILING_S))
+    value = value_text(slo, None if rest.part is None else rest.part.measured(slo.metric, slo.stat))
     measured = f"{late}; {slo.expression} is missed with that lag and met without it ({slo.stat} {value})"
     return Finding(SCHEDULE_LAG, "invalid", measured, duration_text(SPOILING_S), late_advice(evidence, SPOILING_S))
 
