@@ -76,3 +76,9 @@ class Finding:
         """The measured value with its limit; what else was seen, behind a semicolon, comes after both."""
         value, semicolon, more = self.measured.partition("; ")
         return f"{value} (limit {self.limit}){semicolon}{more}"
+
+    @property
+    def named(self) -> str:
+        """What was measured, as it stands without a title: a bare number has the finding's name before it."""
+        name = f"{self.code.replace('_', ' ')}: " if self.measured[:1].isdigit() else ""
+        return f"{name}{self.measured}"

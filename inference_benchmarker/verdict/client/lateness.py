@@ -20,6 +20,7 @@ from inference_benchmarker.summary.statistics.streaming_histogram import Streami
 from inference_benchmarker.summary.summarising import summarise
 from inference_benchmarker.verdict.limits_met import slo_met
 from inference_benchmarker.words.units import NS
+from inference_benchmarker.words.wording import duration_text, pluralize
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -40,6 +41,7 @@ CATCH_UP = 2  # a client that is half busy sends what waited within as long agai
 SPOILING_S = 0.001  # where the lag decides a limit: a client in good order is later than this only in a hiccup
 NOTABLE_CHANGE = 0.01
 
+Key = TypeVar("Key")
 Judged = TypeVar("Judged")
 _COLUMNS = (*ROW_KEY, "due", "sent", "done", "build_ns", "outcome")
 
@@ -77,6 +79,15 @@ class Lateness:
         late = series.where(lags > limit_s)
         longest = float(lags.max(initial=0.0))
         return cls(series.total, late.total, len(np.unique(late.second[late.count > 0])), longest)
+
+    @property
+    def text(self) -> str:
+        """``1 of 20 arrivals was sent late, by 5.2 ms``; of several in how many pauses, and the longest."""
+        late, longest = f"{self.late:,} of {self.arrivals:,} arrivals", duration_text(self.longest_s)
+        if self.late == 1:
+            return f"{late} was sent late, by {longest}"
+        pauses = pluralize(self.hold_ups, "client pause", "client pauses")
+        return f"{late} were sent late, in {pauses} of up to {longest}"
 
     @property
     def is_more_than_tolerated(self) -> bool:
@@ -166,8 +177,8 @@ def moved(facts: WaveFacts, summary: Summary, limit_s: float) -> Moved | None:
 
 
 def changed_by_lag(
-    facts: WaveFacts, summary: Summary, judge: Callable[[WaveFacts], Mapping[str, Judged]]
-) -> dict[str, tuple[Judged, Judged]]:
+    facts: WaveFacts, summary: Summary, judge: Callable[[WaveFacts], Mapping[Key, Judged]]
+) -> dict[Key, tuple[Judged, Judged]]:
     """Of each limit whose judgement this client's lag changes, the judgement with it and without it.
 
     Whatever the limit is on, its judge looks at the wave twice: as it was, and as it would have been on time.

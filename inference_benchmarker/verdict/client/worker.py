@@ -24,7 +24,7 @@ from inference_benchmarker.verdict.client.lateness import SPOILING_S, Kept, Late
 from inference_benchmarker.verdict.finding import Finding
 from inference_benchmarker.verdict.missed_limits import value_text
 from inference_benchmarker.words.units import NS
-from inference_benchmarker.words.wording import duration_text, percent_text, pluralize
+from inference_benchmarker.words.wording import duration_text, percent_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -94,10 +94,10 @@ def _lag_of(evidence: Evidence) -> Iterator[Finding]:
     if lateness.is_steady:
         p99 = duration_text(summary.lag.percentile(99), limit_s)
         late = late_hosts(summary, limit_s)[:_MOST_HOSTS]
-        measured = f"{', '.join(late)}{': ' if late else ''}p99 {p99}; {_lateness_text(lateness)}"
+        measured = f"{', '.join(late)}{': ' if late else ''}p99 {p99}; {lateness.text}"
         yield Finding(SCHEDULE_LAG, "invalid", measured, duration_text(limit_s), late_advice(evidence, limit_s))
     elif change := moved(facts, summary, limit_s):
-        measured = f"{_lateness_text(lateness)}; {_changed(change)}"
+        measured = f"{lateness.text}; {_changed(change)}"
         yield Finding(LATE_ARRIVALS, "warning", measured, duration_text(limit_s), hiccup_advice(evidence, limit_s))
 
 
@@ -115,21 +115,10 @@ def _changed(change: Moved) -> str:
 
 def _limit_spoilt(evidence: Evidence, rest: Kept) -> Finding:
     """The client's lag alone broke a limit: whether the endpoint keeps it is not known."""
-    slo, late = rest.slo, _lateness_text(Lateness.of(evidence.facts, SPOILING_S))
+    slo, late = rest.slo, Lateness.of(evidence.facts, SPOILING_S).text
     value = value_text(slo, None if rest.part is None else rest.part.measured(slo.metric, slo.stat))
     measured = f"{late}; {slo.expression} is missed with that lag and met without it ({slo.stat} {value})"
     return Finding(SCHEDULE_LAG, "invalid", measured, duration_text(SPOILING_S), late_advice(evidence, SPOILING_S))
-
-
-def _lateness_text(lateness: Lateness) -> str:
-    """``1 of 20 arrivals was sent late, by 5.2 ms``; of several in how many pauses of the client, and the longest."""
-    late = f"{lateness.late:,} of {lateness.arrivals:,} arrivals"
-    longest = duration_text(lateness.longest_s)
-    if lateness.late == 1:
-        return f"{late} was sent late, by {longest}"
-    return (
-        f"{late} were sent late, in {pluralize(lateness.hold_ups, 'client pause', 'client pauses')} of up to {longest}"
-    )
 
 
 def _lateness(evidence: Evidence) -> Lateness | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from inference_benchmarker.errors import BenchmarkError, NoWaveError
@@ -56,11 +57,10 @@ def confirm(question: Question, waves: Waves, answer: Answer, explored: SearchEv
         return None
     stage = count_stages(wave, question.limits, question.user_limits)[0]
     stage = replace(stage, stretch=replace(stage.stretch, purpose="confirm"))
-    limits = enumerate(question.limits)
-    judged = tuple(judge(limit, *totals(stage, place), _spread(answer, limit)) for place, limit in limits)
-    judged += judged_users(question, stage)
+    of_stage = partial(judgements, question, answer=answer)
+    judged = of_stage(stage)
     held_though_late = wave.verdict.valid and late_alone(question, wave) and set(judged) == {"holds"}
-    why = question.lost() or ("" if held_though_late else spoilt(question, wave))
+    why = question.lost() or ("" if held_though_late else spoilt(question, wave, of_stage))
     return Confirmed(wave, stage, judged, why, soak=question.soak_s is not None)
 
 
@@ -158,6 +158,13 @@ def length_s(question: Question, answer: Answer, rate: float, load_s: float) -> 
     return max(min(max([USUAL_S, *wanted]), most), min(least_s, load_s))
 
 
+def judgements(question: Question, stage: Counted, answer: Answer | None = None) -> tuple[Judgement, ...]:
+    """The judgement of each limit, those on values of the user's own last; ``answer``: it says how bursts come."""
+    limits = enumerate(question.limits)
+    of_requests = (judge(limit, *totals(stage, place), _spread(answer, limit)) for place, limit in limits)
+    return (*of_requests, *judged_users(question, stage))
+
+
 def judge(limit: Limit, of: int, over: int, dispersion: float = USUAL_DISPERSION) -> Judgement:
     """Tells whether a share over a limit is more than is allowed by more than bursts explain.
 
@@ -184,7 +191,8 @@ def judged_users(question: Question, stage: Counted) -> tuple[Judgement, ...]:
     return tuple(judge_user(limit, sums) for limit, sums in zip(question.user_limits, stage.users, strict=True))
 
 
-def _spread(answer: Answer, limit: Limit) -> float:
+def _spread(answer: Answer | None, limit: Limit) -> float:
     """The dispersion that the search found for a limit."""
-    found = (each.dispersion for each in answer.estimates if each.limit == limit.expression)
+    estimates = () if answer is None else answer.estimates
+    found = (each.dispersion for each in estimates if each.limit == limit.expression)
     return next(found, None) or USUAL_DISPERSION

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from inference_benchmarker.errors import BenchmarkError, NoWaveError
+from server_capacity.experiments.capacity.confirmation import judgements
 from server_capacity.experiments.capacity.pilot import CapacityPilot
-from server_capacity.experiments.measurements.client_limit import queueing
+from server_capacity.experiments.measurements.client_limit import queueing, void_if_late
 from server_capacity.experiments.measurements.counting import count_stages
 from server_capacity.experiments.measurements.evidence import SearchEvidence
 from server_capacity.experiments.measurements.user_count_search import search_of
@@ -75,6 +77,7 @@ def _sent(question: Question, waves: Waves, found: SearchEvidence, rate: Decimal
 def _add_wave(question: Question, found: SearchEvidence, wave: Wave, pilot: CapacityPilot) -> str:
     """Add a wave to the evidence, and return the words of what broke it off; empty where nothing did."""
     stages = [pilot.named(each) for each in count_stages(wave, question.limits, question.user_limits)]
+    stages = void_if_late(question, wave, stages, partial(judgements, question))
     lost = question.lost()
     if lost or (wave.lost_workers and not wave.primary_lost):
         stages = [_spoilt(each, lost or f"{CLIENT}: a worker was lost in this wave") for each in stages]
@@ -107,7 +110,7 @@ def _next_rate(
 def broken_off(wave: Wave) -> str:
     """The words of the finding on what ended a wave, or a part of it, before its time; empty where nothing did."""
     findings = (each for each in wave.verdict.findings if each.code in _BREAKS_OFF)
-    return next((each.measured for each in findings), "")
+    return next((each.named for each in findings), "")
 
 
 def _spoilt(stage: Counted, why: str) -> Counted:

@@ -6,9 +6,10 @@ The search knows of such a limit only where a stretch surely misses it, so the t
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
-from server_capacity.experiments.capacity.confirmation import SHARE_OF_LOAD, SHORTEST_S, USUAL_S, wave_at
+from server_capacity.experiments.capacity.confirmation import SHARE_OF_LOAD, SHORTEST_S, USUAL_S, judgements, wave_at
 from server_capacity.experiments.measurements.client_limit import spoilt
 from server_capacity.experiments.measurements.counting import count_stages
 from server_capacity.experiments.measurements.user_limits import users_estimates
@@ -65,7 +66,7 @@ def _sent(question: Question, waves: Waves, explored: SearchEvidence, rate: floa
     if wave is None:
         return False
     (stage,) = count_stages(wave, question.limits, question.user_limits)
-    stretch = replace(stage.stretch, purpose="narrow", void=spoilt(question, wave))
+    stretch = replace(stage.stretch, purpose="narrow", void=spoilt(question, wave, partial(judgements, question)))
     explored.add(wave, [replace(stage, stretch=stretch)])
     explored.interrupted = wave.interrupted
     return True

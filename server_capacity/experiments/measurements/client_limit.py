@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from inference_benchmarker.records.record import Ledger
 from inference_benchmarker.verdict.client.evidence import Evidence
-from inference_benchmarker.verdict.client.lateness import limits_spoilt
+from inference_benchmarker.verdict.client.lateness import SPOILING_S, Lateness, changed_by_lag, limits_spoilt
 from inference_benchmarker.verdict.client.network import CONNECTION_POOL, LOCK_WAIT, clear_until_ns
 from inference_benchmarker.verdict.client.worker import (
     CPU_LIMIT,
@@ -19,18 +19,25 @@ from inference_benchmarker.verdict.client.worker import (
 from inference_benchmarker.wave.spool.host_states import HostStates
 from inference_benchmarker.words.units import NS
 from inference_benchmarker.words.wording import duration_text, percent_text
+from server_capacity.experiments.measurements.counting import count_stages
 from server_capacity.search.stretch import CLIENT
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
+    from inference_benchmarker.facts.wave_facts import WaveFacts
     from inference_benchmarker.records.feed import Feed
     from inference_benchmarker.records.histogram import Histogram
     from inference_benchmarker.wave.spool.spool_state import SpoolState
     from inference_benchmarker.wave.wave import Wave
+    from server_capacity.experiments.measurements.confirmed import Judgement
     from server_capacity.experiments.measurements.counting import Counted
     from server_capacity.experiments.measurements.question import Question
     from server_capacity.search.answer import Answer
+    from server_capacity.search.limits import Limit
+
+    Judge = Callable[[Counted], Sequence[Judgement]]
+    """Judges each limit of a question, those on values of the user's own last."""
 
 LATE_SHARE = 0.01
 LEAST_LATE = 3
@@ -39,6 +46,7 @@ moves the answer."""
 LAG_SHARE_OF_BOUND, MOST_SHARE_OF_BOUND = 0.1, 0.25
 """Of the shortest time that is limited: what is late by less changes little, by more it may break the limit itself."""
 LEAST_LIMIT_S = 0.001
+_WORDS = {"fails": "missed", "cannot_tell": "undecided", "holds": "met"}
 FROM_FIRST = "tpot"
 """A time from the first token to the last, over their number: it is no longer for a request that was sent late."""
 LEAST_CPU_S = 3.0
@@ -48,28 +56,67 @@ LEAST_CPU_S = 3.0
 def lag_limit_s(question: Question, median_s: float) -> float:
     """The lag that is too much beside answers of this median, and beside the limits."""
     usual = max(LAG_FLOOR_S, LAG_SHARE_OF_LATENCY * median_s)
-    bounds = [limit.bound_s for limit in question.limits if limit.bound_s is not None and limit.metric != FROM_FIRST]
+    times = (each for limit in question.limits for each in _times_of(question, limit))
+    bounds = [bound_s for metric, bound_s in times if metric != FROM_FIRST]
     if not bounds:
         return usual
     return min(max(usual, LAG_SHARE_OF_BOUND * min(bounds)), max(MOST_SHARE_OF_BOUND * min(bounds), LEAST_LIMIT_S))
 
 
-def spoilt(question: Question, wave: Wave) -> str:
+def spoilt(question: Question, wave: Wave, judge: Judge) -> str:
     """Why an ordinary wave shows nothing of its endpoint, in the words of its findings; empty where it does.
 
     Late arrivals spoil it even where they are no evidence against the client: a search sends the wave again, unless
-    every limit was kept in spite of them. So do the few of a pause that alone violate a limit, as on a p99.9.
+    every limit was kept in spite of them. So do the few of a pause that alone violate a limit, or make one look
+    violated that would be undecided.
     """
     lag, typical = wave.summary.lag, wave.summary.ttft or wave.summary.latency
     for finding in wave.verdict.findings:
         if finding.code in (SCHEDULE_LAG, LATE_ARRIVALS) and lag is not None and typical is not None:
-            limit_s = lag_limit_s(question, typical.percentile(50))
-            decides = lag.maximum > limit_s and any(limits_spoilt(wave, wave.summary))
-            if decides or lag.percentile(99) > limit_s:
+            is_long = lag.percentile(99) > lag_limit_s(question, typical.percentile(50))
+            if is_long or limits_spoilt(wave, wave.summary):
                 return f"schedule lag {finding.measured}"
         elif finding.severity == "invalid":
-            return finding.measured
-    return ""
+            return finding.named
+    changed = changed_judgements(question, wave, judge).items()
+    found = ((place, pair) for (_, place), pair in changed if pair[0] != "holds")
+    return next((_changed(question, wave, place, *pair) for place, pair in found), "")
+
+
+def changed_judgements(
+    question: Question, wave: Wave, judge: Judge
+) -> dict[tuple[int, int], tuple[Judgement, Judgement]]:
+    """By stage and place among the limits the judgement with this client's lag and without it, where they differ."""
+
+    def judgements(facts: WaveFacts) -> dict[tuple[int, int], Judgement]:
+        stages = count_stages(facts, question.limits, question.user_limits)
+        return {(number, place): each for number, of in enumerate(stages) for place, each in enumerate(judge(of))}
+
+    return changed_by_lag(wave, wave.summary, judgements)
+
+
+def void_if_late(question: Question, wave: Wave, stages: Sequence[Counted], judge: Judge) -> list[Counted]:
+    """The stages of a search's wave; one that violates a limit with this client's lag and meets it without is void.
+
+    Of which requests a lag was is known only once the wave is over.
+    """
+    changed = changed_judgements(question, wave, judge).items()
+    late = {
+        number: question.every_limit[place].expression
+        for (number, place), pair in changed
+        if pair == ("fails", "holds")
+    }
+    return [
+        replace(each, stretch=replace(each.stretch, void=f"{CLIENT}: {late[number]} is met without its lag"))
+        if number in late and not each.stretch.void
+        else each
+        for number, each in enumerate(stages)
+    ]
+
+
+def _changed(question: Question, wave: Wave, place: int, seen: Judgement, rest: Judgement) -> str:
+    late, limit = Lateness.of(wave, SPOILING_S), question.every_limit[place]
+    return f"schedule lag {late.text}; {limit.expression} is {_WORDS[seen]} with that lag and {_WORDS[rest]} without it"
 
 
 def late_alone(question: Question, wave: Wave) -> bool:
@@ -78,7 +125,7 @@ def late_alone(question: Question, wave: Wave) -> bool:
     Response times have it in them, and what is sent in clumps waits longer: it speaks against a rate, never for it.
     """
     codes = {finding.code for finding in wave.verdict.findings if finding.severity == "invalid"}
-    timed = (limit.metric for limit in question.limits if limit.bound_s is not None)
+    timed = (metric for limit in question.limits for metric, _ in _times_of(question, limit))
     return codes <= {SCHEDULE_LAG} and all(metric == "response_time" for metric in timed)
 
 
@@ -197,8 +244,25 @@ class ClientWatch:
 def _rare(question: Question) -> Iterator[tuple[float, float]]:
     """The lag that may break a limit of which fewer requests than LATE_SHARE decide, and their share."""
     for limit in question.limits:
-        if limit.bound_s is not None and limit.metric != FROM_FIRST and limit.allowed < LATE_SHARE:
-            yield max(MOST_SHARE_OF_BOUND * limit.bound_s, LEAST_LIMIT_S), limit.allowed
+        decide = limit.allowed * _share_of_turns(question, limit)
+        for metric, bound_s in _times_of(question, limit):
+            if metric != FROM_FIRST and decide < LATE_SHARE:
+                yield max(MOST_SHARE_OF_BOUND * bound_s, LEAST_LIMIT_S), decide
+
+
+def _times_of(question: Question, limit: Limit) -> list[tuple[str, float]]:
+    """The times that a limit bounds, and where; goodput has as many as a good request."""
+    if limit.metric == "goodput":
+        return [(each.metric, each.limit) for each in question.plan.goodput]
+    return [] if limit.bound_s is None else [(limit.metric, limit.bound_s)]
+
+
+def _share_of_turns(question: Question, limit: Limit) -> float:
+    """About the share of all requests that a limit is on: one on some turns only is decided by as many fewer."""
+    if limit.turns is None or question.sessions is None:
+        return 1.0
+    turns = max(question.sessions.turns, 1.0)
+    return min(max(min(limit.turns.last, turns) - limit.turns.first + 1, 1.0) / turns, 1.0)
 
 
 def _late(lag: Histogram, limit_s: float) -> int:

@@ -59,8 +59,7 @@ class Confirmed:
 
     def to_result(self, question: Question) -> Confirmation:
         """Its part of a result."""
-        every: tuple[Limit | UserLimit, ...] = (*question.limits, *question.user_limits)
-        limits = zip(every, self.judgements, strict=True)
+        limits = zip(question.every_limit, self.judgements, strict=True)
         return Confirmation(
             directory="" if self.wave.run_dir is None else self.wave.run_dir.path.name,
             rate=self.stage.stretch.rate,

@@ -166,6 +166,11 @@ class Question:
         return user_limits_of(self.plan.slos)
 
     @property
+    def every_limit(self) -> tuple[Limit | UserLimit, ...]:
+        """All limits that a wave is compared with, those on values of the user's own last."""
+        return (*self.limits, *self.user_limits)
+
+    @property
     def longest_s(self) -> float:
         """About the seconds of load of the search and of what confirms its answer."""
         searched = self.settings.time_s or (LONGEST_TIME_S if self.settings.precision else USUAL_TIME_S)

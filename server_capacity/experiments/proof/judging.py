@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from server_capacity.experiments.capacity.confirmation import judged_users, totals
@@ -17,6 +18,7 @@ from server_capacity.search.pace import overloaded
 
 if TYPE_CHECKING:
     from inference_benchmarker.wave.wave import Wave
+    from server_capacity.experiments.measurements.counting import Counted
     from server_capacity.experiments.measurements.question import Question
     from server_capacity.experiments.proof.evidence import Judgement
     from server_capacity.experiments.proof.planned import Planned
@@ -59,16 +61,23 @@ def judged(question: Question, planned: Planned, wave: Wave) -> Proven:
     """The judgement, whatever the server reported by now."""
     stage = count_stages(wave, question.limits, question.user_limits)[0]
     backlog = _backlog(stage.stretch)
-    main, limits = main_of(question.limits, planned), enumerate(question.limits)
-    judgements = tuple(_judged(limit, *totals(stage, place), planned, is_main=limit is main) for place, limit in limits)
-    judgements += judged_users(question, stage)
+    judgements = _judgements(question, planned, stage)
     held_though_late = late_alone(question, wave) and not backlog and set(judgements) == {"holds"}
     dropped_by_server = backlog and wave.verdict.limited_by == "server"  # what the client dropped is the backlog
-    why = question.lost() or ("" if held_though_late or dropped_by_server else spoilt(question, wave))
+    why = question.lost() or (
+        "" if held_though_late or dropped_by_server else spoilt(question, wave, partial(_judgements, question, planned))
+    )
     disturbed = disturbances([wave])
     of_server = disturbed[0].reason if disturbed and not why else ""
     confirmed = Confirmed(wave, stage, judgements, why or of_server, by_server=bool(of_server))
     return Proven(confirmed, 0 if confirmed.spoilt else backlog)
+
+
+def _judgements(question: Question, planned: Planned, stage: Counted) -> tuple[Judgement, ...]:
+    """The judgement of each limit, those on values of the user's own last."""
+    main, limits = main_of(question.limits, planned), enumerate(question.limits)
+    of_requests = (_judged(limit, *totals(stage, place), planned, is_main=limit is main) for place, limit in limits)
+    return (*of_requests, *judged_users(question, stage))
 
 
 def _judged(limit: Limit, of: int, over: int, planned: Planned, *, is_main: bool) -> Judgement:

@@ -242,7 +242,11 @@ def broken(**facts: Any) -> Any:
     [
         ({"primary_lost": True, "lost_workers": (0,)}, "the primary process ended in the middle of the wave", set()),
         ({"disk_error": "No space left on device"}, "the run directory could not be written: No space left", set()),
-        ({"lost_workers": (0,)}, "1 of 1 workers", {"the client was the limit: a worker was lost in this wave"}),
+        (
+            {"lost_workers": (0,)},
+            "worker lost: 1 of 1 workers",
+            {"the client was the limit: a worker was lost in this wave"},
+        ),
     ],
 )
 def test_what_breaks_the_search_off_is_named_and_no_limit_of_the_endpoint(

@@ -4,22 +4,26 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import replace
+from functools import partial
 
 import pytest
 
-from inference_benchmarker.plan.slo import Slo
+from inference_benchmarker.plan.slo import RequestLimit, Slo
 from inference_benchmarker.records.feed import Cell, Feed
 from inference_benchmarker.records.histogram import Histogram
 from inference_benchmarker.wave.wave import Wave
+from server_capacity.experiments.capacity.confirmation import judgements
 from server_capacity.experiments.measurements.client_limit import (
     ClientWatch,
     Queueing,
     lag_limit_s,
+    late_alone,
     queueing,
+    void_if_late,
     without_queueing,
 )
 from server_capacity.experiments.measurements.counting import count_stages
-from server_capacity.experiments.measurements.question import Question
+from server_capacity.experiments.measurements.question import Question, SessionShape
 from server_capacity.search.answer import Answer, Interval
 from server_capacity.search.limits import limits_of
 from server_capacity.search.settings import Settings
@@ -74,12 +78,14 @@ def test_where_nothing_gave_out_a_queue_within_the_client_is_named() -> None:
         (["tpot.p95<25ms"], 0.02),
         (["ttft.p95<500ms", "tpot.p95<25ms"], 0.05),
         (["ttft.p95<500ms", "itl.p95<25ms"], 0.00625),
+        (["goodput>=0.9"], 0.0125),
     ],
 )
 def test_a_late_request_does_not_lengthen_the_time_for_a_token(slos: list[str], expected_s: float) -> None:
     limits = limits_of([Slo.parse(text) for text in slos], 0.95)
 
-    assert lag_limit_s(Question(open_plan(), limits, Settings(), 1), 0.2) == pytest.approx(expected_s)
+    plan = open_plan(goodput=(RequestLimit.parse("ttft<50ms"), RequestLimit.parse("tpot<2ms")))
+    assert lag_limit_s(Question(plan, limits, Settings(), 1), 0.2) == pytest.approx(expected_s)
 
 
 @pytest.mark.parametrize(
@@ -101,3 +107,67 @@ def test_a_stretch_is_void_where_a_pause_of_the_client_may_decide_a_limit(
     found = watch.late(Feed(), 0)
     assert said in found
     assert bool(said) == bool(found)
+
+
+@pytest.mark.parametrize(
+    ("slo", "turns", "late", "said"),
+    [
+        ("turn1.p99<100ms", 20, 10, "0.3333% of the requests (allowed: 0.05%) more than 25 ms late"),
+        ("turn2+.p99<100ms", 20, 10, ""),
+        ("turn2+.p99<100ms", 20, 29, "0.9667% of the requests (allowed: 0.95%) more than 25 ms late"),
+        ("goodput>=0.999", 1, 10, "0.3333% of the requests (allowed: 0.1%) more than 25 ms late"),
+        ("goodput>=0.99", 1, 10, ""),
+    ],
+)
+def test_a_pause_may_decide_a_limit_on_some_turns_or_on_goodput(
+    slo: str, turns: float, late: int, said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lag = Histogram.of([300 * MS] * late + [MS // 10] * (3000 - late))
+    monkeypatch.setattr(Feed, "stage", lambda *_: Cell(times=defaultdict(Histogram, lag=lag)))
+    plan = open_plan(goodput=(RequestLimit.parse("response_time<100ms"),))
+    limits = limits_of([Slo.parse(slo)], 0.95, of_sessions=True)
+    found = ClientWatch(Question(plan, limits, Settings(), 1, sessions=SessionShape(9.0, turns))).late(Feed(), 0)
+    assert said in found
+    assert bool(said) == bool(found)
+
+
+@pytest.mark.parametrize(
+    ("slo", "late", "slow_ms", "void"),
+    [
+        ("p99<100ms", 150, 0, True),
+        ("turn1.p99<100ms", 150, 0, True),
+        ("goodput>=0.99", 150, 0, True),
+        ("p99<100ms", 150, 300, False),  # the endpoint violates it by itself
+        ("p99<100ms", 12, 0, False),  # no more than bursts explain
+        ("latency.p99<100ms", 150, 0, False),
+    ],
+)
+def test_a_stretch_that_only_the_clients_lag_makes_violate_a_limit_is_void(
+    slo: str, late: int, slow_ms: int, void: bool
+) -> None:
+    plan = staged("50:20s,0:1s,60:20s")
+    asked = Question(
+        replace(plan, goodput=(RequestLimit.parse("response_time<100ms"),)),
+        limits_of([Slo.parse(slo)], 0.95, of_sessions=True),
+        Settings(),
+        1,
+    )
+    rows = [each._replace(turn=1, session=each.index) for each in on_time(asked.plan)]
+    by = 300 * MS
+    rows[300 : 300 + late] = [
+        each._replace(sent=each.sent + by, done=each.done + by) for each in rows[300 : 300 + late]
+    ]
+    rows[500:900] = [each._replace(done=each.done + slow_ms * MS) for each in rows[500:900]]
+    facts = observe(asked.plan, rows)
+    wave = Wave(**{name: getattr(facts, name) for name in facts.__dataclass_fields__})
+    found = void_if_late(asked, wave, count_stages(wave, asked.limits), partial(judgements, asked))
+    assert [each.stretch.void for each in found][1:] == ["", ""]
+    assert found[0].stretch.void == (f"the client was the limit: {slo} is met without its lag" if void else "")
+
+
+@pytest.mark.parametrize(("goodput", "alone"), [("response_time<100ms", True), ("latency<100ms", False)])
+def test_lateness_speaks_against_a_goodput_only_where_that_is_on_response_times(goodput: str, alone: bool) -> None:
+    plan = open_plan(goodput=(RequestLimit.parse(goodput),), slos=(Slo.parse("goodput>=0.9"),))
+    facts = observe(plan, on_time(plan))
+    wave = Wave(**{name: getattr(facts, name) for name in facts.__dataclass_fields__})
+    assert late_alone(Question(plan, limits_of(plan.slos, 0.95), Settings(), 1), wave) is alone

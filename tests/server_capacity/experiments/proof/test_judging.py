@@ -134,6 +134,23 @@ def test_a_client_that_was_late_does_not_speak_for_a_plan_but_may_leave_it_to_ho
     assert found == [("holds", 0), ("cannot_tell", 3)]
 
 
+@pytest.mark.parametrize(
+    ("slow", "late", "outcome", "code"),
+    [(200, 0, "cannot_tell", 1), (200, 119, "cannot_tell", 3), (500, 119, "fails", 1)],
+)
+def test_a_pause_of_the_client_does_not_refute_a_plan_that_is_undecided(
+    slow: int, late: int, outcome: str, code: int
+) -> None:
+    times = np.full((SECONDS, RATE), 0.02)
+    times.ravel()[np.linspace(2000, times.size - 1, slow, dtype=int)] = 0.2
+    due = np.arange(times.size) * NS // RATE
+    sent = due + np.where((due >= 5 * NS) & (due < 5 * NS + late * NS // RATE), 300_000_000, 0)
+    paused = wave(times, slos=SLOS, sent=sent, done=sent + np.rint(times.ravel() * NS).astype(int))
+    data = proof(paused)
+    assert (data.outcome, data.exit_code) == (outcome, code)
+    assert ("p99<100ms is missed with that lag and undecided without it" in (data.reason or "")) is (code == 3)
+
+
 def test_a_backlog_that_grows_fails_whatever_the_limits() -> None:
     """Answers come at two thirds of the rate, and the limit on success is kept."""
     slos = (Slo.parse("success>=0.9"),)
