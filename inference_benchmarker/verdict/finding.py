@@ -79,6 +79,6 @@ class Finding:
 
     @property
     def named(self) -> str:
-        """What was measured, as it stands without a title: a bare number has the finding's name before it."""
+        """The measured value where no title stands above it: a bare number has the finding's name before it."""
         name = f"{self.code.replace('_', ' ')}: " if self.measured[:1].isdigit() else ""
         return f"{name}{self.measured}"
