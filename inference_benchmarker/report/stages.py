@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from inference_benchmarker.summary.time_table import precision_mark, value_text
 from inference_benchmarker.verdict.limits_met import slo_met
-from inference_benchmarker.words.wording import INDENT, aligned, duration_text, percent_text, rate_text
+from inference_benchmarker.words.wording import INDENT, aligned, duration_text, percent_text, pluralize, rate_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -22,6 +22,7 @@ _OF_SESSIONS = ["Stage", "from", "sessions", "planned", "requests sent", "comple
 _REPEATED = ["Stage", "arrivals", "requests", "per arrival", "success by request", "by user"]
 _TIMES = ["Stage", "latency p50", "p99", "response time p50", "p99"]
 _LIMITS = "limits met"
+_ROUNDING_S = 1e-6
 
 
 def stage_lines(stages: Sequence[StageRow], slos: Sequence[Slo], width: int | None = None) -> Iterator[str]:
@@ -42,10 +43,11 @@ def stage_lines(stages: Sequence[StageRow], slos: Sequence[Slo], width: int | No
         yield ""
         yield from aligned([_REPEATED, *(_repeated(row) for row in shown)], width)
     if len(stages) > _MAX_ROWS:
-        yield f"   … and {len(stages) - _MAX_ROWS} more stages, in summary.json"
-    for row in shown:
+        more = pluralize(len(stages) - _MAX_ROWS, "more stage", "more stages")
+        yield f"   … and {more}, in summary.json"
+    for place, row in enumerate(shown, 1):
         if row.recovery is not None:
-            yield f"{INDENT}After {row.name + ':':<11} {_recovered(row.recovery)}"
+            yield f"{INDENT}After {row.name + ':':<11} {_recovered(row.recovery, stages[place:])}"
 
 
 def _nearness(shown: Sequence[StageRow]) -> str:
@@ -102,15 +104,22 @@ def _repeated(row: StageRow) -> list[str]:
     return [row.name, *each, percent_text(success), percent_text(repeats.success_by_user)]
 
 
-def _recovered(recovery: Recovery) -> str:
+def _recovered(recovery: Recovery, later: Sequence[StageRow]) -> str:
     """A sentence; the median response time stands beside that from before."""
-    before = duration_text(recovery.before_s)
+    before = f"before, in stage {recovery.before_stage}: {duration_text(recovery.before_s)}"
     if recovery.recovery_s is None:
         now = "no answer for most" if recovery.after_s is None else f"median {duration_text(recovery.after_s)}"
-        return f"not recovered in the {recovery.watched_s:g} s that were left ({now}, {before} before)"
+        until = _end_of_watch(recovery, later)
+        return f"not recovered in the {recovery.watched_s:g} s until {until} ({now}; {before})"
     if not recovery.recovery_s:
-        return f"recovered at once (median {before} before)"
-    return f"recovered {recovery.recovery_s:g} s after the load fell (median {before} before)"
+        return f"recovered at once (median {before})"
+    return f"recovered {recovery.recovery_s:g} s after the load fell (median {before})"
+
+
+def _end_of_watch(recovery: Recovery, later: Sequence[StageRow]) -> str:
+    """The stage at whose beginning the load rose again."""
+    end_s = later[0].start_s + recovery.watched_s - _ROUNDING_S
+    return next((f"stage {row.name}" for row in later if row.start_s >= end_s), "the load ended")
 
 
 def _times(row: StageRow) -> list[str]:

@@ -14,6 +14,7 @@ from bisect import bisect_left
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate, pairwise
+from operator import itemgetter
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -40,13 +41,14 @@ _MOST_SECONDS = 10_000
 class Recovery:
     """Recovery after a stage over capacity: seconds from its end, None where it was not seen in ``watched_s``.
 
-    ``before_s`` and ``after_s``: the median response time before, and of the last seconds that were watched; None where
-    most users got no answer.
+    ``before_s`` and ``after_s``: the median response time before, in the stage ``before_stage``, and of the last
+    seconds that were watched; None where most users got no answer.
     """
 
     recovery_s: float | None
     watched_s: float
     before_s: float
+    before_stage: str
     after_s: float | None
 
 
@@ -157,14 +159,16 @@ def _after(users: _Users, stages: Sequence[StageFacts], place: int) -> Recovery 
     if before is None:
         return None
     worst = users.median(max(stage.start_ns, stage.end_ns - HELD * NS), stage.end_ns)
-    if worst is None or worst <= _limit(before):
+    if worst is None or worst <= _limit(before[0]):
         return None
-    return _watch(users, stage.end_ns, _until(later), before)
+    return _watch(users, stage.end_ns, _until(stage, later), before)
 
 
-def _watch(users: _Users, start_ns: int, end_ns: int, before: float) -> Recovery | None:
+def _watch(users: _Users, start_ns: int, end_ns: int, earlier: tuple[float, str]) -> Recovery | None:
     """The recovery in a span of lower load; None where that is too short to tell one."""
-    length = end_ns - start_ns
+    length, (before, name) = end_ns - start_ns, earlier
+    if not length:
+        return None
     rate = users.count(start_ns, end_ns) * NS / length
     width = max(1, math.ceil(FEW / rate), math.ceil(length / NS / _MOST_SECONDS)) * NS if rate else length
     edges = range(start_ns, end_ns - width + 1, width)
@@ -183,14 +187,17 @@ def _watch(users: _Users, start_ns: int, end_ns: int, before: float) -> Recovery
         recovery_s=None if found is None else found * width / NS,
         watched_s=length / NS,
         before_s=before,
+        before_stage=name,
         after_s=None if last is None or math.isinf(last) else last,
     )
 
 
-def _before(users: _Users, stages: Sequence[StageFacts], place: int) -> float | None:
+def _before(users: _Users, stages: Sequence[StageFacts], place: int) -> tuple[float, str] | None:
+    """The lowest median response time of the earlier stages with a lower rate, and the stage's name."""
     lower = [stage for stage in stages[:place] if _peak(stage) < _peak(stages[place])]
-    medians = [users.median(stage.start_ns, stage.end_ns) for stage in lower]
-    return min((median for median in medians if median is not None and math.isfinite(median)), default=None)
+    medians = [(users.median(stage.start_ns, stage.end_ns), stage.name) for stage in lower]
+    known = [(median, name) for median, name in medians if median is not None and math.isfinite(median)]
+    return min(known, key=itemgetter(0), default=None)
 
 
 def _falls(stage: StageFacts, later: StageFacts) -> bool:
@@ -199,15 +206,14 @@ def _falls(stage: StageFacts, later: StageFacts) -> bool:
     return after.from_rps < stage.stage.to_rps or after.to_rps < after.from_rps <= stage.stage.to_rps
 
 
-def _until(later: Sequence[StageFacts]) -> int:
-    """When the load rises again above what it fell to: the end of the stages before that."""
-    fallen = next((_peak(stage) for stage in later if _peak(stage)), 0.0)
-    end = later[0].end_ns
-    for stage in later:
-        if _peak(stage) > fallen:
-            break
-        end = stage.end_ns
-    return end
+def _until(stage: StageFacts, later: Sequence[StageFacts]) -> int:
+    """When the load rises again: above what it fell to (a pause does not count), or back to the stage's own rate."""
+    own = _peak(stage)
+    fallen = min(own, next((_peak(each) for each in later if _peak(each)), 0.0))
+    for each in later:
+        if _peak(each) > fallen or (each is not later[0] and _peak(each) == own):
+            return each.start_ns
+    return later[-1].end_ns
 
 
 def _peak(stage: StageFacts) -> float:

@@ -19,13 +19,15 @@ def recovery_findings(summary: Summary) -> Iterator[Finding]:
     for place, row in enumerate(summary.stages):
         if row.recovery is None or row.recovery.recovery_s is not None:
             continue
-        after, before = row.recovery.after_s, duration_text(row.recovery.before_s)
-        now = "most users got no answer" if after is None else f"median response time {duration_text(after)}"
+        found = row.recovery
+        now = "most users still got no answer"
+        if found.after_s is not None:
+            now = f"the median response time was still {duration_text(found.after_s)}"
         yield Finding(
             "not_recovered",
             "warning",
-            f"{now} up to {row.recovery.watched_s:g} s after stage {row.name}",
-            f"{FACTOR:g} x the {before} before",
+            f"in the {found.watched_s:g} s after stage {row.name}, {now}",
+            f"{FACTOR:g} x the {duration_text(found.before_s)} of stage {found.before_stage}",
             _advice(summary.stages[place + 1 :]),
         )
 

@@ -13,8 +13,8 @@ def is_own_word(text: str) -> bool:
 _OWN = """
 true false null
 abandoned abort_on aborted above advice alarm_s alone_s answers asked_s aside at_least at_low at_most
-attempts_per_arrival average backoff base below block bounds broken buckets build by_attempts by_input_length
-by_label cache cached_tokens_per_s calibration called caps clear_until_s closed cloudwatch collections
+attempts_per_arrival average backoff base before_stage below block bounds broken buckets build by_attempts
+by_input_length by_label cache cached_tokens_per_s calibration called caps clear_until_s closed cloudwatch collections
 comparison completed_rate condition confirmation confirmed_at constant conversations counted counts cpu_percent
 cpu_share current debug descriptor_limit descriptors desired diagnosis differ dimensions direction discarded
 disk_error drain_timeout_s dropped duration_s end_s end_time endpoint_name environment errors even_arrivals
