@@ -71,7 +71,7 @@ def stages_of(facts: WaveFacts) -> Iterator[StageFacts]:
     kept = _LOAD if facts.has_sessions else _FLIGHT
     for name, stage, (start, end), span, count in named:
         if end > start:
-            alone = OpenLoop(arrivals=load.arrivals, stages=(stage,))
+            alone = OpenLoop(arrivals=load.arrivals, stages=(stage,), steered=load.steered)
             flying, latest = _unfinished(start, kept, flying, latest), facts.records.between(*span)
             part = _alone(facts, (start, end), latest.since(start), count)
             plan = replace(part.plan, load=alone)
@@ -85,7 +85,8 @@ def _counted_stages(
     for number, (name, stage, (start, end), count) in enumerate(named):
         if end > start:
             part = counted_stage(facts, counts, number, (start, end), count)
-            plan = replace(part.plan, load=OpenLoop(arrivals=load.arrivals, stages=(stage,)))
+            alone = OpenLoop(arrivals=load.arrivals, stages=(stage,), steered=load.steered)
+            plan = replace(part.plan, load=alone)
             in_flight = in_flight_at(counts, end)
             yield StageFacts(name, stage, start, end, replace(part, plan=plan), in_flight)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from itertools import takewhile
 from typing import TYPE_CHECKING
 
@@ -173,7 +174,7 @@ def _blamed(findings: list[Finding], side: str | None) -> Iterator[str]:
     for finding in findings:
         if finding.code in SIDES[side]:
             # No rate ends at this comma: that of its thousands has no space behind it.
-            yield _with_limit(finding) if side == "client" else finding.measured.partition(", ")[0]
+            yield _with_limit(finding) if side == "client" else re.split("[,;] ", finding.measured)[0]
             return
 
 

@@ -24,7 +24,12 @@ def less_load(load: Load) -> str:
 def search_waves(load: Load) -> str:
     """The waves that find the rate an endpoint holds: of one rate each."""
     changes = isinstance(load, OpenLoop) and (load.replay is not None or load.stages)
-    return "waves at one --client-rps each" if changes else "waves at lower --client-rps"
+    return "each wave at one --client-rps" if changes else "waves at lower --client-rps"
+
+
+def find_what_it_serves(load: Load) -> str:
+    """The advice where the endpoint fell behind; a search, or whoever steers by keys, is finding that rate."""
+    return "" if load.steered else f"To find the rate that the endpoint can serve, send {search_waves(load)}. "
 
 
 def or_scale(side: str | None) -> str:
@@ -33,7 +38,7 @@ def or_scale(side: str | None) -> str:
         return "; first ease the client, which was the limit"
     if side == "either":
         return "; first find out whether the client was the limit"
-    return "; or scale the endpoint"
+    return ". To serve more, scale the endpoint"
 
 
 def longer_load(load: Load) -> str:

@@ -73,8 +73,14 @@ class Finding:
 
     @property
     def compared(self) -> str:
-        """The measured value with its limit; what else was seen, behind a semicolon, comes after both."""
+        """The measured value with its limit; what else was seen, behind a semicolon, comes after both.
+
+        A limit on a share joins the share, which ends the value in parentheses.
+        """
         value, semicolon, more = self.measured.partition("; ")
+        before, _, share = value.rpartition(" (")
+        if "%" in self.limit and "%" in share and share.endswith(")"):
+            return f"{before} ({share[:-1]}, limit {self.limit}){semicolon}{more}"
         return f"{value} (limit {self.limit}){semicolon}{more}"
 
     @property

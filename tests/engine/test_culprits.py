@@ -289,7 +289,7 @@ def test_an_endpoint_beyond_its_capacity_is_named(bench: Bench) -> None:
     wave = _wave_on_a_quiet_machine(bench, 400)
     assert wave.summary["limited_by"] == "server"
     limited = finding(wave, "server_limited")
-    assert re.search(r"^.*/s of 400/s completed during the load \([45].*%\), latency grew from", limited["measured"])
+    assert re.search(r"^.*/s of 400/s completed during the load \([45].*%\); latency grew from", limited["measured"])
     assert "at a schedule lag of p99" in limited["measured"]
     assert (wave.code, limited["severity"]) == (0, "warning")
     assert "VALID (server-limited)" in wave.out

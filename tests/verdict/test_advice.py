@@ -18,6 +18,7 @@ from inference_benchmarker.summary.summarising import summarise
 from inference_benchmarker.verdict.missed_limits import threshold_findings
 from inference_benchmarker.verdict.missed_server_limits import server_limit_findings
 from inference_benchmarker.verdict.verdict import judge
+from inference_benchmarker.words.units import NS
 from tests.recordings import csv_of, replay_plan
 from tests.waves import MS, closed_plan, observe, on_time, open_plan
 
@@ -54,8 +55,8 @@ def answered_in(milliseconds: float, row: RequestRecord) -> RequestRecord:
     ("kind", "less", "search", "more"),
     [
         ("rate", "a lower --client-rps", "waves at lower --client-rps", "a longer --obs-time or more --num-requests"),
-        ("stages", "lower rates in --stages", "waves at one --client-rps each", "longer --stages"),
-        ("replay", "a lower --speed", "waves at one --client-rps each", "more of the recording"),
+        ("stages", "lower rates in --stages", "each wave at one --client-rps", "longer --stages"),
+        ("replay", "a lower --speed", "each wave at one --client-rps", "more of the recording"),
     ],
 )
 def test_it_names_what_the_load_was_given_by(kind: str, less: str, search: str, more: str, tmp_path: Path) -> None:
@@ -65,6 +66,16 @@ def test_it_names_what_the_load_was_given_by(kind: str, less: str, search: str, 
     assert f" {less}, or raise --max-in-flight" in found["dropped_arrivals"]
     assert search in found["slo_missed"]
     assert f": use {more}." in found["too_few_samples"]
+
+
+@pytest.mark.parametrize("steered", [False, True])
+@pytest.mark.parametrize("texts", [["100:10s"], ["100:10s", "10:60s"]])
+def test_a_wave_that_is_steered_to_find_the_rate_is_not_told_to_find_it(texts: list[str], *, steered: bool) -> None:
+    plan = WavePlan(replace(stages(*texts), steered=steered), Bounds())
+    rows = [row._replace(done=max(row.sent, min(2 * row.due, 20 * NS)) + 20 * MS) for row in on_time(plan)]
+    limited = advice(observe(plan, rows))["server_limited"]
+    assert ("To find the rate that the endpoint can serve, send each wave at one --client-rps." in limited) != steered
+    assert limited.endswith(" To serve more, scale the endpoint.")
 
 
 @pytest.mark.parametrize("side", ["client", "server", "either", None])

@@ -583,7 +583,7 @@ class TestOwnQueue:
         assert "client- or server-limited: " in text.splitlines()[0]
         assert "VALID (client- or server-limited)" in text
         assert "90% of the requests in flight waited for an event, a queue, a sleep or a process within invoke" in text
-        assert "scale it" not in text
+        assert "scale the endpoint" not in text
 
     def test_a_standstill_is_not_said_to_be_the_endpoints(self) -> None:
         def stopped(r: RequestRecord) -> RequestRecord:
@@ -815,8 +815,9 @@ class TestServerLimited:
         limited = only(queued(rate, number, share, servers), SERVER_LIMITED)
         assert (limited.severity, limited.limit) == ("warning", "96% completed")
         assert re.match(
-            rf"[\d.,]+/s of {rate:,}/s completed during the load \([\d.]+%\), latency grew from ", limited.measured
+            rf"[\d.,]+/s of {rate:,}/s completed during the load \([\d.]+%\); latency grew from ", limited.measured
         )
+        assert re.search(r" \([\d.]+%, limit 96% completed\); latency grew from ", limited.compared)
         assert limited.measured.endswith(", at a schedule lag of p99 0 ms")
 
     @settings(max_examples=60)
@@ -905,7 +906,7 @@ class TestServerLimited:
         text = to_text(facts, summary, verdict)
         assert "BOTTLENECK" not in text
         for finding in findings.values():
-            assert f"   ! {finding.code}: {finding.measured}" in text
+            assert f"   ! {finding.code}: {finding.compared}" in text
         assert "VALID (server-limited" in text
 
     def test_a_cap_that_descriptors_set_does_not_hide_it(self) -> None:

@@ -67,7 +67,7 @@ class TestOrdersOfService:
         measured = found(facts)[SERVER_LIMITED].measured
         assert measured.startswith("13")
         assert "/s of 180/s completed during the load (73." in measured
-        assert ", the requests in flight grew from 1" in measured
+        assert "; the requests in flight grew from 1" in measured
 
     @settings(max_examples=30)
     @given(st.sampled_from(sorted(ORDERS)), st.floats(1.3, 3.0), st.integers(1, 16), st.integers(0, 1000))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final, Self
 import numpy as np
 
 from inference_benchmarker.summary.statistics.streaming_histogram import StreamingHistogram
-from inference_benchmarker.verdict.advice import search_waves
+from inference_benchmarker.verdict.advice import find_what_it_serves
 from inference_benchmarker.verdict.client.counted import CountedQuarters, ends_s, last_ok_ns
 from inference_benchmarker.verdict.client.flow import Flow
 from inference_benchmarker.verdict.client.standstill import Standstill
@@ -53,10 +53,10 @@ def endpoint_findings(evidence: Evidence, clean_ns: int | None = None) -> Iterat
         yield Finding(
             SERVER_LIMITED,
             "warning",
-            f"{_completed(evidence.summary)}, {measured}{clean}",
+            f"{_completed(evidence.summary)}; {measured}{clean}",
             f"{percent_text(KEPT_UP_SHARE)} completed",
-            "Requests arrive faster than the endpoint answers, so latency grows with the length of the wave. To "
-            f"find the rate that it can serve, send {search_waves(evidence.facts.plan.load)}; or scale it.",
+            "Requests arrive faster than the endpoint answers, so latency grows with the length of the wave. "
+            f"{find_what_it_serves(evidence.facts.plan.load)}To serve more, scale the endpoint.",
         )
 
 
