@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from inference_benchmarker.plan.load import OpenLoop
 from inference_benchmarker.summary.time_table import precision_mark, value_text
 from inference_benchmarker.verdict.limits_met import slo_met
 from inference_benchmarker.words.wording import INDENT, aligned, duration_text, percent_text, pluralize, rate_text
@@ -11,6 +12,7 @@ from inference_benchmarker.words.wording import INDENT, aligned, duration_text, 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from inference_benchmarker.plan.plan import WavePlan
     from inference_benchmarker.plan.slo import Slo
     from inference_benchmarker.summary.recovery import Recovery
     from inference_benchmarker.summary.statistics.distribution import Distribution
@@ -25,16 +27,19 @@ _LIMITS = "limits met"
 _ROUNDING_S = 1e-6
 
 
-def stage_lines(stages: Sequence[StageRow], slos: Sequence[Slo], width: int | None = None) -> Iterator[str]:
+def stage_lines(summary: Summary, plan: WavePlan, width: int | None = None) -> Iterator[str]:
     """Two tables: the rates (requests/s), success, and in flight at its end of each stage; its times and limits met.
 
     A third one where clients tried again; then how the endpoint recovered from those over its capacity.
     """
+    stages, slos = summary.stages, plan.slos
     if not stages:
         return
     shown = stages[:_MAX_ROWS]
     head = _OFFERED if shown[0].summary.sessions is None else _OF_SESSIONS
     yield from aligned([head, *map(_offered, shown)], width)
+    if isinstance(plan.load, OpenLoop) and plan.load.arrivals == "poisson":
+        yield f"{INDENT}planned: arrivals per second as drawn (Poisson); only their expected value is the rate"
     yield ""
     header = [_TIMES[0] + _nearness(shown), *_TIMES[1:]]
     limits = [[_LIMITS], *([_limits_met(row, slos)] for row in shown)] if slos else [[]] * (len(shown) + 1)

@@ -71,7 +71,7 @@ def client_text(facts: WaveFacts, summary: Summary, verdict: Verdict, width: int
         _block(facts, summary),
         aligned(time_rows(summary.distribution), width),
         session_lines(summary.sessions, summary.ledger, width),
-        stage_lines(summary.stages, facts.plan.slos, width),
+        stage_lines(summary, facts.plan, width),
         token_lines(summary, width),
         user_metric_lines(summary.metrics, width),
         label_lines(summary.labels, width),

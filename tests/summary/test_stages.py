@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from inference_benchmarker.facts.wave_facts import WaveFacts
+    from inference_benchmarker.plan.load import Arrivals
     from inference_benchmarker.records.record import RequestRecord
     from inference_benchmarker.summary.summary import Summary
 
@@ -199,6 +200,16 @@ def test_the_report_has_a_row_for_each_stage() -> None:
         "   3            20 ms   20 ms              20 ms   20 ms      1 of 1",
         "   4                -       -                  -       -           -",
     ]
+
+
+@pytest.mark.parametrize("arrivals", ["constant", "poisson"])
+def test_the_report_says_that_poisson_arrivals_are_drawn(arrivals: Arrivals) -> None:
+    plan = staged("10:2s,50:2s")
+    assert isinstance(plan.load, OpenLoop)
+    plan = replace(plan, load=replace(plan.load, arrivals=arrivals), seed=1)
+    facts = observe(plan, on_time(plan))
+    text = to_text(facts, summarise(facts), judge(facts, summarise(facts)))
+    assert ("   planned: arrivals per second as drawn (Poisson); " in text) == (arrivals == "poisson")
 
 
 @pytest.mark.parametrize("limits", [(), ("p99<100ms", "calm-again:p99<100ms")])

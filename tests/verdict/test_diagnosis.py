@@ -102,6 +102,12 @@ class TestWhereTheTimeWent:
             "OverheadLatency 1.5 ms (7%) + ModelLatency 17 ms (85%)."
         }
 
+    def test_a_part_of_less_than_a_percent_is_not_shown_as_one(self) -> None:
+        assert remarks(wave(model_ms(19.65), overhead_ms(0.08)))["time"].endswith(
+            "= network and client 0.27 ms (1%) + OverheadLatency 0.08 ms (<1%) + ModelLatency 19.7 ms (98%)."
+        )
+        assert "network and client 0 ms (0%) + " in remarks(wave(model_ms(20)))["time"]
+
     @pytest.mark.parametrize(
         ("namespace", "name", "unit", "value"),
         [
@@ -263,8 +269,8 @@ class TestHardware:
             (0.29, "Mostly idle at this rate"),
             (0.3, ""),
             (0.59, ""),
-            (0.6, "A good load for planning instances."),
-            (0.69, "A good load for planning instances."),
+            (0.6, "This is a good average utilization to plan for."),
+            (0.69, "This is a good average utilization to plan for."),
             (0.7, "This leaves little room for peaks."),
             (0.8, "Nearly used up: use more or larger instances"),
             (0.9, "Used up: use more or larger instances"),

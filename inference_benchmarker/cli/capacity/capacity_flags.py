@@ -24,7 +24,7 @@ from inference_benchmarker.cli.core.expect_flags import refused_canaries
 from inference_benchmarker.cli.core.flags import Flag, Reading, Table, parse_number, parse_share, read_flags, table_for
 from inference_benchmarker.cli.core.hosts_flags import HOSTS_FLAGS, OF_HOSTS, placed, take_hosts
 from inference_benchmarker.cli.core.url_flags import URL_FLAGS
-from inference_benchmarker.cli.wave.wave_flags import CONVERSATIONS, URL_WITHOUT_AIPERF, WAVE_FLAGS
+from inference_benchmarker.cli.wave.wave_flags import CONVERSATIONS, SLO_ON_RATE, URL_WITHOUT_AIPERF, WAVE_FLAGS
 from inference_benchmarker.cli.wave.wave_plan import NO_CONFIG, parts_of_plan
 from inference_benchmarker.engine.endpoint.source import has_sessions, source_problems
 from inference_benchmarker.errors import BenchmarkError, Problem, refuse
@@ -129,7 +129,7 @@ CAPACITY_FLAGS: Table = table_for(
         ],
         "endpoint by URL, without a file": [*URL_FLAGS, _OF_A_WAVE["conversations"]._replace(about=CONVERSATIONS)],
         "limits": [
-            *(each._replace(about=each.about.replace(" rate>=0.99,", "")) for each in _of_a_wave("slo")),
+            *(each._replace(about=each.about.replace(SLO_ON_RATE, "")) for each in _of_a_wave("slo")),
             TIER_FLAG,
             *_of_a_wave("success_threshold", "goodput"),
         ],

@@ -21,7 +21,7 @@ Plans what to deploy for a load: the number of instances, their minimum and maxi
   benchmark plan DIR --target-rps 1000 --growth 20%/min \\
       --seconds-to-create 240 --price ml.m5.xlarge=0.23
 
-and the replicas for users, from a search in users or sessions:
+Or plan the replicas for a number of users, from a search with --in users or --in sessions:
 
   benchmark plan DIR --users 10000 --conversations-per-day 3 --peak-factor 3
 """

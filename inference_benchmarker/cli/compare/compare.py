@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 
 _DESCRIPTION = """\
 Compares NEW with BASE. For each metric it prints both values, the change with its interval, and one of: worse,
-improved, unchanged, or cannot tell. Each side is a run directory or a folder of several runs. Several runs show how
-much runs of the same version differ. Without arguments, it compares the last two runs in .tmp/.
+improved, unchanged, or cannot tell. Each side is a run directory or a folder of several runs. Give several runs per
+side to show how far runs of one version differ. Without arguments, it compares the last two runs in .tmp/.
 
   benchmark compare runs/base runs/new --max-regression p99=10%
   benchmark compare --base monday/* --new tuesday/*

@@ -91,7 +91,8 @@ HOSTS_FLAGS = table_for(
             Flag(
                 "--listen",
                 "ADDRESS",
-                "workers connect to this address of this machine by encrypted TCP; ssh only starts them",
+                "workers connect to this address of this machine by encrypted TCP; ssh only starts them. "
+                "With --host-keys, give ADDRESS:PORT with any free port: the --address of `benchmark hosts join`",
             ),
             Flag(
                 "--pass-env",

@@ -70,7 +70,7 @@ _COMMON = """\
 usage: benchmark [--demo | URL | --factories-file FILE] [options]
 
 the endpoint (an LLM with an OpenAI-compatible API if the URL ends in /v1):
-  --demo                    an embedded endpoint, to try the tool
+  --demo                    an embedded endpoint, to try the tool (100/s for 10 s)
   --factories-file FILE     the endpoint as two Python functions
   --body TEXT|@FILE         body of each request to a URL
   --header 'K: V'           header of each request to a URL; repeatable
@@ -83,7 +83,7 @@ the load:
   --obs-time S              send for S seconds (default for a URL: 10)
   --num-requests N          send N requests
   --warmup S                seconds of load before the measurement begins
-  --workers W               worker processes (default 1)
+  --workers W               worker processes (default 1; with --demo 2)
   --hosts LIST              send from other hosts, over ssh
 the limits:
   --slo EXPR                p99<200ms, ttft.p90<1s, success>=0.99; repeatable

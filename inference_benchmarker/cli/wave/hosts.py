@@ -66,7 +66,7 @@ _WHEELS = Flag("--wheels", "DIR", "take wheels from this folder, and nothing fro
 _JSON = Flag("--json", None, "print the table as JSON")
 _NAMES = WHICH[0]._replace(about="names of the hosts that send the load: load1,load2,load3")
 _KEYS_DIR = Flag("--keys-dir", "DIR", "make this folder, which only you can read", parse_path)
-_ADDRESS = Flag("--address", "ADDRESS:PORT", "where the command listens for hosts")
+_ADDRESS = Flag("--address", "ADDRESS:PORT", "the ADDRESS:PORT that the command has as its --listen")
 _FLAGS: dict[str, list[Flag]] = {
     "check": [*WHICH, _OF_ONE["join_timeout"], _JSON],
     "prepare": [*WHICH, _OF_ONE["requirements"], _WHEELS],

@@ -32,9 +32,10 @@ from inference_benchmarker.plan.think import Think
 from inference_benchmarker.words.redact import excerpt, quoted, redact
 from inference_benchmarker.words.units import MAX_SECONDS
 
+SLO_ON_RATE = "rate>=0.99 (the completed share of the target rate), "
 SLO_ABOUT = (
-    "a limit, repeatable: p99<200ms, latency.p95<=0.5s, ttft.p90<1s, success>=0.99, rate>=0.99, "
-    "server.CPUUtilization<70% (a metric of --endpoint-config, as a share of all cores), "
+    "a limit, repeatable: p99<200ms, latency.p95<=0.5s, ttft.p90<1s, success>=0.99, "
+    f"{SLO_ON_RATE}server.CPUUtilization<70% (a metric of --endpoint-config, as a share of all cores), "
     "metric.cache_hit.mean>0.8 (a value that your invoke reports)"
 )
 """What ``--slo`` means for single requests."""
@@ -94,7 +95,8 @@ WAVE_FLAGS = table_for(
             Flag(
                 "--demo",
                 None,
-                "use the embedded endpoint, its factories file and its server metrics, unless you give others",
+                "use the embedded endpoint, its factories file and its server metrics, unless you give others; without "
+                "flags for the load, send 100/s for 10 s (with --aiperf: 20/s) from 2 workers",
             ),
         ],
         "endpoint by URL, without a file": URL_FLAGS,
@@ -147,8 +149,8 @@ WAVE_FLAGS = table_for(
             Flag(
                 "--concurrency",
                 "C",
-                "closed loop: C requests in flight at a time (with --think-time: C users; with sessions: C open "
-                "sessions)",
+                "closed loop: C requests in flight at a time (with --think-time: C users; with --turns, "
+                "--conversations or session_factory: C open sessions)",
                 parse_int,
             ),
             Flag(
@@ -275,7 +277,8 @@ WAVE_FLAGS = table_for(
             Flag(
                 "--metrics-wait",
                 "S",
-                "seconds to wait for CloudWatch metrics after the wave (default: from each block's Lag and Period)",
+                "seconds to wait at most for CloudWatch metrics after the wave (default: each block's Lag plus 5 "
+                "Periods; the 5 Periods count as at least 2 and at most 15 minutes)",
                 _seconds_to_wait,
             ),
         ],

@@ -47,6 +47,7 @@ _FULL_ADVICE = {
 }
 _UNKNOWN = 'Allow sagemaker:DescribeEndpoint and sagemaker:DescribeEndpointConfig, or give "InstanceType" in the block.'
 _IDLE = "Mostly idle at this rate: send more to find its limit, or use fewer or smaller instances."
+_TIGHT = "This leaves little room for peaks."
 _IDLE_ADVICE = {CPU: _IDLE, GPU: _IDLE, MEMORY: "Most of it is unused at this rate."}
 
 
@@ -99,5 +100,6 @@ def _advice(use: Use, *, around: bool, idle: bool) -> str:
     if share >= NEAR:
         return f"{'Used up' if share >= FULL else 'Nearly used up'}: {_FULL_ADVICE[use.resource]}."
     if share >= PLANNED:
-        return "This leaves little room for peaks." if share >= TIGHT else "A good load for planning instances."
+        kind = "peak" if use.share is None else "average"
+        return _TIGHT if share >= TIGHT else f"This is a good {kind} utilization to plan for."
     return _IDLE_ADVICE.get(use.resource, "") if share < IDLE and idle else ""

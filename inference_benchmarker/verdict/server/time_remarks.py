@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 LONG_MODEL_S, LONG_OVERHEAD_S, LONG_NETWORK_S = 0.1, 0.01, 0.005
 LARGEST_PART, LARGE_NETWORK = 0.5, 0.25
+_LEAST_SHOWN = 0.01
 NOTABLE_CPU = 0.05  # of the part: this tool's own work is less
 OTHER_REQUESTS = 0.02
 """The server's times may exceed the client's by that share: they are rounded, and of all that its periods touch."""
@@ -49,7 +50,7 @@ def _part_texts(platform: PlatformMetrics, latency: float, network: float) -> li
     parts = [part for part in (("network and client", max(network, 0)), overhead, platform.server_s) if part]
     percents = whole_percents([seconds / latency for _, seconds in parts])
     return [
-        (name, f"{duration_text(seconds)} ({percent}%)")
+        (name, f"{duration_text(seconds)} ({'<1' if 0 < seconds / latency < _LEAST_SHOWN else percent}%)")
         for (name, seconds), percent in zip(parts, percents, strict=True)
     ]
 
