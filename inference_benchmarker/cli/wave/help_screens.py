@@ -70,7 +70,7 @@ _COMMON = """\
 usage: benchmark [--demo | URL | --factories-file FILE] [options]
 
 the endpoint (an LLM with an OpenAI-compatible API if the URL ends in /v1):
-  --demo                    an embedded endpoint, to try the tool (100/s for 10 s)
+  --demo                    try the tool: an embedded endpoint, 100/s for 10 s
   --factories-file FILE     the endpoint as two Python functions
   --body TEXT|@FILE         body of each request to a URL
   --header 'K: V'           header of each request to a URL; repeatable
