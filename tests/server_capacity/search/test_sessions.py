@@ -51,7 +51,7 @@ def test_streamed_requests_are_searched_as_sessions_of_one_turn() -> None:
     found = searched(kind, 1, 120).answer
     assert found.interval is not None
     assert found.interval.low <= kind.truth <= found.interval.high
-    assert found.rate == pytest.approx(kind.truth, rel=0.1)
+    assert found.rate == pytest.approx(kind.truth, rel=0.2)
 
 
 def test_another_search_is_gone_on_with_from_what_it_saw_near_the_answer() -> None:
