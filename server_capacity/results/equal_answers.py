@@ -58,12 +58,27 @@ class Given:
         """Tells whether there is anything to compare."""
         return bool(self.canaries) or self.lengths is not None
 
+    @property
+    def has_text(self) -> bool:
+        """Tells whether a fixed question got the same text twice."""
+        return any(each.text is not None and not _is_blank(each) for each in self.canaries)
+
+    @property
+    def is_silent(self) -> bool:
+        """Tells whether fixed questions got empty answers and no text, or no answer had a token."""
+        return (any(map(_is_blank, self.canaries)) and not self.has_text) or self.generates_nothing
+
+    @property
+    def generates_nothing(self) -> bool:
+        """Tells whether it never generates a token."""
+        return self.lengths is not None and self.lengths.requests >= FEWEST and self.lengths.output == 0
+
 
 def with_answers(rows: Sequence[RankedRow], given: Sequence[Given]) -> list[RankedRow]:
     """The rows, each of which that has a capacity compared with the reference of those that got the same requests.
 
     The reference is the variant with whose answers most agree; then one that no other has longer answers than; then
-    the first.
+    the first. One that answers nothing is none while another answers, and is compared with one that has texts.
     """
     found = list(rows)
     groups: dict[Pairs, list[int]] = {}
@@ -72,8 +87,10 @@ def with_answers(rows: Sequence[RankedRow], given: Sequence[Given]) -> list[Rank
             groups.setdefault(_traffic(row), []).append(place)
     for places in groups.values():
         if len(places) > 1 and any(given[place].is_known for place in places):
-            reference = _reference(places, given)
+            with_text = [place for place in places if given[place].has_text]
+            references = {False: _reference(places, given), True: _reference(with_text or places, given)}
             for place in places:
+                reference = references[given[place].is_silent]
                 found[place] = _compared(rows[place], given[place], rows[reference], given[reference])
     return found
 
@@ -95,7 +112,7 @@ def text_difference(mine: CanaryAnswer, other: CanaryAnswer) -> Difference | Non
     Nor do two answers without text tell anything: a model that thinks until its last token has none, whatever it
     thinks.
     """
-    if mine.text is None or other.text is None or not (mine.text or other.text):
+    if mine.text is None or other.text is None or (_is_blank(mine) and _is_blank(other)):
         return None
     if mine == other:
         return "same"
@@ -103,6 +120,11 @@ def text_difference(mine: CanaryAnswer, other: CanaryAnswer) -> Difference | Non
         return "shorter" if (mine.characters or 0) < (other.characters or 0) else "longer"
     alike = next(place for place, (one, two) in enumerate(zip(mine.text, other.text, strict=False)) if one != two)
     return "late" if alike >= LATE * max(len(mine.text), len(other.text)) else "other"
+
+
+def _is_blank(answer: CanaryAnswer) -> bool:
+    """Tells whether there was an answer without text."""
+    return answer.text is not None and not answer.text.strip()
 
 
 def length_ratio(mine: PerRequest, other: PerRequest) -> LengthRatio | None:
@@ -144,6 +166,12 @@ class _Pair:
             return False
         return True if kinds["same"] == kinds.total() else None
 
+    @cached_property
+    def empty(self) -> int:
+        """The number of questions that both answered with nothing."""
+        pairs = zip(self.mine.canaries, self.other.canaries, strict=False)
+        return sum(_is_blank(mine) and _is_blank(other) for mine, other in pairs)
+
     @property
     def differing(self) -> int:
         return sum(self.kinds[kind] for kind in _NAMES)
@@ -152,17 +180,17 @@ class _Pair:
     def by_length(self) -> bool | None:
         ratio = self.ratio
         if ratio is None:
-            return False if self._one_is_silent else None
+            return False if self._only_one_generates else None
         if ratio.high < 1 - BAND or ratio.low > 1 + BAND:
             return False
         return True if ratio.low >= 1 - BAND and ratio.high <= 1 + BAND else None
 
     @property
-    def _one_is_silent(self) -> bool:
+    def _only_one_generates(self) -> bool:
         """Tells whether one of the two never generates a token, and the other does."""
-        both = [each.lengths for each in (self.mine, self.other)]
-        outputs = [each.output for each in both if each is not None and each.requests >= FEWEST]
-        return len(outputs) == 2 and outputs.count(0) == 1
+        both = (self.mine, self.other)
+        enough = all(each.lengths is not None and each.lengths.requests >= FEWEST for each in both)
+        return enough and self.mine.generates_nothing != self.other.generates_nothing
 
     @property
     def equal(self) -> bool | None:
@@ -179,9 +207,11 @@ class _Pair:
 
 
 def _reference(places: Sequence[int], given: Sequence[Given]) -> int:
-    def order(place: int) -> tuple[int, bool]:
-        pairs = [_Pair(given[place], given[other]) for other in places]
-        return -sum(pair.equal is not False for pair in pairs), any(pair.is_shorter for pair in pairs)
+    def order(place: int) -> tuple[bool, int, bool]:
+        mine = given[place]
+        pairs = [_Pair(mine, given[other]) for other in places if given[other].is_silent == mine.is_silent]
+        agreeing = sum(pair.equal is not False for pair in pairs)
+        return mine.is_silent, -agreeing, any(pair.is_shorter for pair in pairs)
 
     return min(places, key=order)
 
@@ -192,7 +222,7 @@ def _compared(row: RankedRow, mine: Given, reference: RankedRow, other: Given) -
     kinds = pair.kinds
     answers = Answers(
         reference=name,
-        equal=True if row is reference else pair.equal,
+        equal=_of_itself(mine) if row is reference else pair.equal,
         text="; ".join(_parts(pair)),
         asked=len(mine.canaries),
         comparable=kinds.total(),
@@ -202,7 +232,7 @@ def _compared(row: RankedRow, mine: Given, reference: RankedRow, other: Given) -
         length=pair.ratio,
     )
     if row is reference:
-        return replace(row, answers=replace(answers, text=_of_reference(kinds.total(), len(mine.canaries))))
+        return replace(row, answers=replace(answers, text=_of_reference(pair)))
     found = replace(answers, text=f"{_BEGINNINGS[answers.equal].format(name)}{answers.text}")
     return replace(row, answers=found, warnings=[found.text, *row.warnings] if found.equal is False else row.warnings)
 
@@ -214,8 +244,15 @@ _BEGINNINGS = {
 }
 
 
-def _of_reference(steady: int, asked: int) -> str:
-    text = f"; {steady} of {asked} fixed questions got the same text twice" if asked else ""
+def _of_itself(reference: Given) -> bool | None:
+    """Tells whether the reference has answers that others can be equal to."""
+    return None if reference.is_silent else True
+
+
+def _of_reference(pair: _Pair) -> str:
+    asked = len(pair.mine.canaries)
+    empty = f", {pair.empty} an empty answer" if pair.empty else ""
+    text = f"; {pair.kinds.total()} of {asked} fixed questions got the same text twice{empty}" if asked else ""
     return f"the reference that the other answers are compared with{text}"
 
 
@@ -228,6 +265,8 @@ def _on_text(pair: _Pair) -> str:
     kinds, asked, number = pair.kinds, max(len(pair.mine.canaries), len(pair.other.canaries)), pair.kinds.total()
     if not asked:
         return "no fixed questions were asked"
+    if not number and pair.empty:
+        return f"cannot tell by text: {pair.empty} of {asked} fixed questions got an empty answer from both"
     if not number:
         return "cannot tell by text: no question got one text twice from both"
     if pair.by_text:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 from dataclasses import replace
+from itertools import product
 from statistics import fmean, pstdev
 from typing import TYPE_CHECKING
 
@@ -64,6 +65,9 @@ def ranked_of(*known: Given) -> RankingResult:
         ("a", None, None),
         (None, None, None),
         ("", "", None),
+        (" ", "\n", None),
+        ("\n\n", "\n\n", None),
+        ("\n", "a", "other"),
     ],
 )
 def test_two_answers_to_one_question(mine: str | None, others: str | None, found: str | None) -> None:
@@ -80,6 +84,7 @@ SHORTER = [text[: len(text) // 2] for text in WORDS]
 OTHER = [text[::-1] for text in WORDS]
 ONE_OTHER = ["something else", *WORDS[1:]]
 UNSTEADY: list[str | None] = [None] * 6
+EMPTY = [""] * 6
 
 
 @pytest.mark.parametrize(
@@ -98,7 +103,14 @@ UNSTEADY: list[str | None] = [None] * 6
         (given(WORDS), given(ONE_OTHER), (True, None), "cannot tell by text: 1 of 6 answers"),
         (given(WORDS), given(UNSTEADY), (True, None), "cannot tell by text: no question got one text twice from both"),
         (given(WORDS), given(None), (True, None), "cannot tell by text: no question got one text twice from both"),
-        (given([""] * 6), given([""] * 6), (True, None), "cannot tell by text: no question got one text twice"),
+        (
+            given(EMPTY),
+            given(EMPTY),
+            (None, None),
+            "cannot tell by text: 6 of 6 fixed questions got an empty answer from both",
+        ),
+        (given(EMPTY), given(EMPTY, 50.0), (None, False), "50 output tokens an answer, not 100"),
+        (given(EMPTY, None), given(EMPTY, None), (None, None), "0 of 6 fixed questions got the same text twice, 6 an "),
         (given(None), given(None), (True, None), "no fixed questions were asked; output lengths within 5%"),
         (given(WORDS), given(UNSTEADY, None), (True, None), "undecided whether answers are equal to those of a: "),
         (given(WORDS), given(UNSTEADY, 80.0), (True, False), "80 output tokens an answer, not 100"),
@@ -122,6 +134,24 @@ def test_the_reference_is_what_most_variants_agree_on() -> None:
     rows = compared(given(OTHER), given(WORDS), given(WORDS), given(ONE_OTHER))
     assert [each.answers and each.answers.equal for each in rows] == [False, True, True, None]
     assert {each.answers and each.answers.reference for each in rows} == {"b"}
+
+
+@pytest.mark.parametrize("output", [None, 100.0])
+def test_what_answers_nothing_has_no_rank_beside_what_answers(output: float | None) -> None:
+    """However many answer nothing: they are no majority."""
+    kinds: tuple[Sequence[str | None], ...] = (WORDS, OTHER, SHORTER, UNSTEADY, EMPTY)
+    for texts in product(kinds, repeat=4):
+        answers = [each.answers for each in compared(*(given(each, output) for each in texts))]
+        equal = {each.equal for each, own in zip(answers, texts, strict=True) if each and own is EMPTY}
+        assert equal <= ({False} if any(any(own) for own in texts) else {None}), texts
+        assert {texts["abcd".index(each.reference)] is EMPTY for each in answers if each} == {
+            all(own is EMPTY for own in texts)
+        }
+
+
+def test_two_that_generate_no_token_are_no_majority() -> None:
+    rows = compared(given(None, 0.0), given(None, 0.0), given(None))
+    assert [each.answers and each.answers.equal for each in rows] == [False, False, True]
 
 
 def test_where_nothing_is_known_nothing_is_said() -> None:
