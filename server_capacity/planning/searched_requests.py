@@ -87,8 +87,9 @@ def differences(
     yield from _of_settings(searched, now)
     for flag in {**searched.flags, **now.flags}:
         was, given = searched.flags.get(flag, []), now.flags.get(flag, [])
-        if was != given and flag not in (URL, LOCUST_FILE):
-            yield f"{flag} {_listed(given)} in place of {_listed(was)}"
+        if not _are_same(was, given) and flag not in (URL, LOCUST_FILE):
+            shown = f"another {flag}" if given and hidden_in({flag: was}) else f"{flag} {_listed(given)}"
+            yield f"{shown} in place of {_listed(was)}"
     yield from (f"header {name}, which was not sent" for name in others_of(now.headers, searched.headers))
 
 
@@ -120,15 +121,19 @@ def _is_same(was: str | None, given: str | None) -> bool:
     return was == HIDDEN or re.fullmatch(_HIDDEN_WORD.join(map(re.escape, was.split(HIDDEN))), given) is not None
 
 
+def _are_same(were: list[str], given: list[str]) -> bool:
+    return len(were) == len(given) and all(map(_is_same, were, given))
+
+
 def others_of(headers: Iterable[str], others: Iterable[str]) -> list[str]:
     """The names of headers that are not among others, in whatever case."""
     known = {name.lower() for name in others}
     return [name for name in headers if name.lower() not in known]
 
 
-def hidden_settings(settings: Mapping[str, str]) -> list[str]:
-    """The names of the settings that held a secret, which is hidden."""
-    return [name for name, value in settings.items() if HIDDEN in value]
+def hidden_in(values: Mapping[str, Any]) -> list[str]:
+    """The names of those that held a secret, however deep: it is hidden, and what stands for it must not be sent."""
+    return [name for name, value in values.items() if HIDDEN in f"{name} {value}"]
 
 
 def _shown(file: Path | None) -> str:

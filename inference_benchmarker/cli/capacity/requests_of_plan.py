@@ -30,7 +30,7 @@ from server_capacity.planning.searched_requests import (
     LOCUST_FILE,
     URL,
     differences,
-    hidden_settings,
+    hidden_in,
     others_of,
     requests_of,
 )
@@ -64,16 +64,33 @@ def take_requests(planned: Planned, options: dict[str, Any], addresses: list[str
         given = _set_names(options)
         moved = _moved(planned, requests, options, addresses)
         kept = {**requests.settings, **moved, **_drawn(planned, requests, options)}
-        hidden = hidden_settings(requests.settings)
-        _require_secrets(planned, [name for name in hidden_settings(kept) if name not in given])
+        hidden = hidden_in(requests.settings)
+        _require_settings(planned, [name for name in hidden_in(kept) if name not in given])
         if is_of_url(Path(options["factories_file"])):
             _refuse(planned, [f"--set {name}" for name in given if name not in {*hidden, *ADDRESS_SETTINGS}])
         options["set"] = [*(f"{name}={value}" for name, value in kept.items()), *(options["set"] or ())] or None
-    for flag, texts in requests.flags.items():
-        name = flag.removeprefix("--").replace("-", "_")
-        if flag not in (LOCUST_FILE, URL) and options[name] is None:
-            options[name] = list(texts) if flag == "--expect" else texts[0]
+    _take_flags(planned, requests, options)
     return is_there
+
+
+def take_limits(planned: Planned, options: dict[str, Any]) -> None:
+    """Take the limits of the plan where none are given."""
+    if options["slo"] is None:
+        _require(planned, ["--slo"] if hidden_in(dict.fromkeys(planned.limits)) else [], "--slo")
+        options["slo"] = list(planned.limits)
+
+
+def _take_flags(planned: Planned, requests: SearchedRequests, options: dict[str, Any]) -> None:
+    names = {flag: flag.removeprefix("--").replace("-", "_") for flag in requests.flags}
+    taken = {
+        flag: texts
+        for flag, texts in requests.flags.items()
+        if flag not in (LOCUST_FILE, URL) and options[names[flag]] is None
+    }
+    missing = hidden_in(taken)
+    _require(planned, missing, " and ".join(missing))
+    for flag, texts in taken.items():
+        options[names[flag]] = list(texts) if flag == "--expect" else texts[0]
 
 
 def _set_names(options: Mapping[str, Any]) -> set[str]:
@@ -239,15 +256,18 @@ def _drawn(planned: Planned, requests: SearchedRequests, options: dict[str, Any]
     return {SEED_SETTING: options["seed"]}
 
 
-def _require_secrets(planned: Planned, missing: list[str]) -> None:
-    if not missing:
-        return
+def _require_settings(planned: Planned, missing: list[str]) -> None:
     of_url = [name for name in missing if name in ADDRESS_SETTINGS]
-    again = "the whole URL" if of_url else " ".join(f"--set {name}=VALUE" for name in missing)
-    raise BenchmarkError(
-        f"--verify {planned.file.parent}: {', '.join(missing)} held a secret, which no plan stores.",
-        f"Give {again} again.",
-    )
+    _require(planned, missing, "the whole URL" if of_url else " ".join(f"--set {name}=VALUE" for name in missing))
+
+
+def _require(planned: Planned, missing: list[str], again: str) -> None:
+    """BenchmarkError where there are names of what held a secret and is not given again."""
+    if missing:
+        raise BenchmarkError(
+            f"--verify {planned.file.parent}: {', '.join(missing)} held a secret, which no plan stores.",
+            f"Give {again} again.",
+        )
 
 
 def require_headers(planned: Planned, plan: WavePlan) -> None:

@@ -54,14 +54,13 @@ def planned_by(options: dict[str, Any], addresses: list[str]) -> Planned | None:
         return None
     if several := too_many(addresses):
         raise BenchmarkError(*several)
-    from inference_benchmarker.cli.capacity.requests_of_plan import NOT_HELD, take_requests
+    from inference_benchmarker.cli.capacity.requests_of_plan import NOT_HELD, take_limits, take_requests
     from server_capacity.experiments.proof.planned import read_planned
 
     planned = read_planned(Path(options["verify"]))
     is_inherited = options["factories_file"] is None and options["locust_file"] is None
     is_there = take_requests(planned, options, addresses)
-    if options["slo"] is None:
-        options["slo"] = list(planned.limits)
+    take_limits(planned, options)
     _refuse_demo_alone(options)
     if is_inherited and planned.requests is None:
         planned = replace(planned, warnings=(*planned.warnings, NOT_HELD))

@@ -15,6 +15,7 @@ from server_capacity.experiments.proof.evidence import Aim
 from server_capacity.experiments.ranking.jobs import Job
 from server_capacity.experiments.ranking.preflight import COUNTS
 from server_capacity.planning.folder import FILE, changed_since, read
+from server_capacity.planning.searched_requests import hidden_in
 from server_capacity.planning.totals import headline
 from server_capacity.provisioning.arguments import factory_arguments
 from server_capacity.results.types.axes import Variant
@@ -22,6 +23,8 @@ from server_capacity.results.types.bounds import Endpoint
 from server_capacity.results.types.price import Price
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from server_capacity.results.types.bounds import Cost, Spread
     from server_capacity.results.types.plan import EndpointPlan, PlanResult, SearchedRequests
 
@@ -61,8 +64,9 @@ class Planned:
     def job(self, factories_file: Path | None) -> Job:
         """The endpoint that endpoint_factory is to make; one without arguments where an endpoint is there.
 
-        BenchmarkError where the file cannot make so many instances.
+        BenchmarkError where the file cannot make so many instances, or an argument's value is not stored.
         """
+        refuse(list(self._hidden_payloads()))
         payload = (self.endpoint.payload_arguments,)
         if self.is_there or factories_file is None:
             return Job((Variant(),), None, {}, payload)
@@ -88,15 +92,23 @@ class Planned:
         missing = [name for name, each in names.items() if each.required and name not in given]
         problems = [f"endpoint_factory takes no argument {name!r}, which the search had." for name in stray]
         problems += [f"endpoint_factory needs {name}, which the search does not record." for name in missing]
-        problems += [
-            f"the search had a secret in {name}, which is stored as {HIDDEN}: let endpoint_factory read it from the "
-            "environment, or give --endpoint-name of an endpoint that has these instances."
-            for name, value in given.items()
-            if HIDDEN in str(value)
-        ]
+        another = "give --endpoint-name of an endpoint that has these instances"
+        problems += [_not_stored(name, "endpoint_factory", another) for name in hidden_in(given)]
         refuse([f"{factories_file}: {problem}" for problem in problems])
         known = {name: each.default for name, each in names.items() if each.default is not None} | given
         return Job((Variant(),), given, known, payload)
+
+    def _hidden_payloads(self) -> Iterator[str]:
+        """The arguments of payload_factory that held a secret: without it, other requests would be verified."""
+        for name in hidden_in(self.endpoint.payload_arguments or {}):
+            yield f"payload_factory: {_not_stored(name, 'payload_factory', 'search and plan without it')}"
+
+
+def _not_stored(name: str, factory: str, another: str) -> str:
+    return (
+        f"the search had a secret in {name}, which is stored as {HIDDEN}: let {factory} read it from the environment, "
+        f"or {another}."
+    )
 
 
 def read_planned(path: Path) -> Planned:

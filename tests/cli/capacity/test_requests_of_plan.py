@@ -181,6 +181,30 @@ def test_what_is_given_for_a_setting_that_held_a_secret_is_compared_but_for_the_
     assert differing(*_both(resolved("--verify", folder, HERE, "--set", f"BODY={given}"))) == clauses
 
 
+@pytest.mark.parametrize(
+    ("flag", "value"),
+    [("--expect", f"text:api_key={SECRET}"), ("--model-mix", f"{SECRET}=3,b=1")],
+)
+def test_a_flag_that_held_a_secret_is_given_again(tmp_path: Path, flag: str, value: str) -> None:
+    folder = plan_of(tmp_path, "--factories-file", "f.py", flag, value)
+    with pytest.raises(BenchmarkError) as raised:
+        resolved("--verify", folder, "--endpoint-name", "e")
+    assert mentions(str(raised.value), f"{flag} held a secret, which no plan stores", f"Give {flag} again")
+    found, plan = _both(resolved("--verify", folder, "--endpoint-name", "e", flag, value))
+    assert requests(plan) == requests(resolved("--factories-file", "f.py", flag, value)[1])
+    assert not [each for each in differing(found, plan) if flag in each]
+
+
+def test_a_limit_that_held_a_secret_is_given_again(tmp_path: Path) -> None:
+    folder = Path(plan_of(tmp_path, "--factories-file", "f.py"))
+    text = (folder / "fleet_plan.json").read_text()
+    data = {key: value for key, value in json.loads(text).items() if key != "digest"}
+    data["endpoints"][0]["limits"] = ["[hidden].p99<1s"]
+    (folder / "fleet_plan.json").write_text(json.dumps(data))
+    with pytest.raises(BenchmarkError, match="--slo held a secret, which no plan stores"):
+        resolved("--verify", str(folder), "--endpoint-name", "e")
+
+
 def test_a_secret_that_has_no_form_of_one_is_not_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MY_SECRET", "correct-horse")
     Path("f.py").write_text(FILE + 'PASS = ""\n')
@@ -190,6 +214,19 @@ def test_a_secret_that_has_no_form_of_one_is_not_shown(tmp_path: Path, monkeypat
     again = ("--verify", folder, "--set", "PASS=battery-staple", "--set")
     assert differing(*_both(resolved(*again, "WORK=k:battery-staple:1"))) == ()
     assert differing(*_both(resolved(*again, "WORK=k:battery-staple:2"))) == ("another WORK in place of k:[hidden]:1",)
+
+
+def test_a_flags_secret_that_has_no_form_of_one_is_not_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MY_SECRET", "correct-horse")
+    folder = plan_of(tmp_path, "--factories-file", "f.py", "--expect", "text:k:correct-horse:1")
+    monkeypatch.delenv("MY_SECRET")
+    again = ("--verify", folder, "--endpoint-name", "e", "--expect")
+    named = "the name e, which f.py does not use"
+    same, another = (
+        set(differing(*_both(resolved(*again, f"text:k:battery-staple:{end}")))) - {named} for end in (1, 2)
+    )
+    assert same == set()
+    assert another == {"another --expect in place of text:k:[hidden]:1"}
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -149,6 +149,16 @@ def test_an_endpoint_is_not_made_with_what_was_hidden(tmp_path: Path) -> None:
     endpoint = Endpoint(name="forest", arguments={"url": "http://me:[hidden]@forest"})
     with pytest.raises(BenchmarkError, match="the search had a secret in url, which is stored as"):
         replace(PLANNED, endpoint=endpoint).job(tmp_path / "f.py")
+
+
+@pytest.mark.parametrize("hidden", ["[hidden]", {"text": ["a", "key [hidden]"]}])
+@pytest.mark.parametrize("is_there", [False, True])
+def test_payloads_are_not_built_with_what_was_hidden(tmp_path: Path, *, hidden: Any, is_there: bool) -> None:
+    """Requests would be sent that nobody searched with."""
+    (tmp_path / "f.py").write_text(SERVED.replace("COUNT", "instances"))
+    endpoint = Endpoint(name="forest", payload_arguments={"size": 3, "tag": hidden})
+    with pytest.raises(BenchmarkError, match=r"payload_factory.* the search had a secret in tag, which is stored as"):
+        replace(PLANNED, endpoint=endpoint, is_there=is_there).job(tmp_path / "f.py")
 
 
 def test_what_is_no_plan_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
