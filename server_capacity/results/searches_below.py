@@ -10,6 +10,7 @@ from inference_benchmarker.system.files import is_file
 from inference_benchmarker.words.redact import quoted
 from server_capacity.results.codec import check_capacity
 from server_capacity.results.ranking_row import Aim, row_of
+from server_capacity.results.types.axes import unnumbered
 from server_capacity.results.types.result_status import FAILED, OPEN
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ def _require_search_of(row: RankedRow, name: str, data: dict[str, Any], found: R
     search = check_capacity(data)
     arguments = (search.endpoint.arguments if search.endpoint else None) or {}
     for key, value in row.variant.items():
-        if key in arguments and not _is_same(value, arguments[key]):
+        if key in arguments and not _is_same(unnumbered(value), arguments[key]):
             raise ValueError(f"{name} was searched with {key}={arguments[key]}, not {key}={value}")
     made = row_of(row.variant, name, search, None, Aim(found.target_rps, found.utilisation))
     if row.rate != made.rate:

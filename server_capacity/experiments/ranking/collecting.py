@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.exit_codes import INVALID
-from inference_benchmarker.words.redact import without
 from server_capacity.experiments.ranking.preflight import needed_by, with_text
 from server_capacity.metrics.aws_answers import region_of
 from server_capacity.planning.costs.quota import quota
@@ -15,7 +14,7 @@ from server_capacity.results.capacity_folder import load
 from server_capacity.results.equal_answers import Given, with_answers
 from server_capacity.results.ranking_order import ranking
 from server_capacity.results.ranking_row import failed_row, is_ranked, row_of
-from server_capacity.results.types.axes import label_of
+from server_capacity.results.types.axes import label_of, stored_variants
 from server_capacity.results.types.bounds import Endpoint
 from server_capacity.results.types.price import GPU
 
@@ -46,16 +45,18 @@ class Collector:
 
     def ranking(self, results: Mapping[tuple[int, int], Result], *, interrupted: bool, created: str) -> RankingResult:
         """The ranking. ``results``: by a job's place and a variant's in it; others were not reached."""
+        stored = iter(stored_variants([variant for job in self.jobs for variant in job.variants]))
         found = [
-            self._row(job, place, results.get((number, place)), interrupted=interrupted)
+            self._row(job, place, next(stored), results.get((number, place)), interrupted=interrupted)
             for number, job in enumerate(self.jobs)
             for place in range(len(job.variants))
         ]
         rows = with_answers([row for row, _ in found], [given for _, given in found])
         return ranking(rows, self.aim, interrupted=interrupted, created=created)
 
-    def _row(self, job: Job, place: int, result: Result | None, *, interrupted: bool) -> tuple[RankedRow, Given]:
-        variant = {name: without(text) for name, text in job.variants[place].to_json().items()}  # as it is stored
+    def _row(
+        self, job: Job, place: int, variant: dict[str, str], result: Result | None, *, interrupted: bool
+    ) -> tuple[RankedRow, Given]:
         if result is None or (interrupted and (result.folder, result.failed) == (None, None)):
             return failed_row(variant, "The command ended before it was measured.", INTERRUPTED), Given()
         if result.folder is None:

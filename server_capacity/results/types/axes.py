@@ -10,7 +10,7 @@ from math import prod
 from typing import TYPE_CHECKING, Literal
 
 from inference_benchmarker.errors import BenchmarkError, refuse
-from inference_benchmarker.words.redact import excerpt, quoted
+from inference_benchmarker.words.redact import HIDDEN, excerpt, quoted, without
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -104,6 +104,26 @@ def _products(axes: Sequence[Axis]) -> Iterator[Values]:
     names = [axis.name for axis in axes]
     for texts in product(*(axis.texts for axis in axes)):
         yield tuple(zip(names, texts, strict=True))
+
+
+def stored_variants(variants: Sequence[Variant]) -> list[dict[str, str]]:
+    """The variants without secrets. Several secrets of one name are numbered: what differs must not look the same."""
+    given = [each.to_json() for each in variants]
+    alike: dict[tuple[str, str], list[str]] = {}
+    for name, text in dict.fromkeys(pair for each in given for pair in each.items()):
+        alike.setdefault((name, without(text)), []).append(text)
+
+    def stored(name: str, text: str) -> str:
+        clean = without(text)
+        texts = alike[name, clean]
+        return clean if len(texts) == 1 else f"{clean} #{texts.index(text) + 1}"
+
+    return [{name: stored(name, text) for name, text in each.items()} for each in given]
+
+
+def unnumbered(text: str) -> str:
+    """A text of a stored variant as its search has it, which knows of no other."""
+    return re.sub(r" #\d+\Z", "", text) if HIDDEN in text else text
 
 
 def label_of(variant: dict[str, str]) -> str:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from inference_benchmarker.errors import BenchmarkError
-from server_capacity.results.types.axes import Axis, Variant, label_of, parse_axis, variants_of
+from inference_benchmarker.words import secret_values
+from server_capacity.results.types.axes import Axis, Variant, label_of, parse_axis, stored_variants, variants_of
 
 
 @pytest.mark.parametrize(
@@ -53,3 +54,20 @@ def test_an_axis_stands_once_and_there_are_not_too_many_variants() -> None:
         variants_of([parse_axis("--vary", "env.N=1"), parse_axis("--vary", "env.N=2")])
     with pytest.raises(BenchmarkError, match="10,000 variants"):
         variants_of([parse_axis("--vary", f"{name}={','.join(map(str, range(10)))}") for name in "abcd"])
+
+
+def test_two_secrets_of_one_name_are_told_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is compared by its name would else be taken for the same."""
+    words = ("alpha11beta22", "gamma33delta44")
+    monkeypatch.setattr(secret_values, "_environments", [{"FIRST_KEY": words[0], "SECOND_KEY": words[1]}])
+    axes = [
+        parse_axis("--vary", f"payload.tag={','.join(words)},plain"),
+        parse_axis("--vary", f"payload.key={words[0]}"),
+        parse_axis("--vary", f"env.URL=x://{words[1]}@a,x://{words[0]}@b"),
+    ]
+    made = stored_variants([each for each_endpoint in variants_of(axes) for each in each_endpoint])
+    assert [tuple(each.values()) for each in made] == [
+        (f"x://[hidden]@{server}", tag, "[hidden]")
+        for server in "ab"
+        for tag in ("[hidden] #1", "[hidden] #2", "plain")
+    ]

@@ -11,17 +11,21 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from inference_benchmarker.data.decoded import encoded
+from inference_benchmarker.words import secret_values
 from server_capacity.experiments.ranking.children import Result
 from server_capacity.experiments.ranking.collecting import Collector
 from server_capacity.experiments.ranking.jobs import Job
 from server_capacity.planning.costs.prices import Prices
 from server_capacity.results.capacity_folder import save
 from server_capacity.results.codec import check_ranking
+from server_capacity.results.ranking_folder import load as load_ranking
+from server_capacity.results.ranking_folder import save as save_ranking
 from server_capacity.results.ranking_order import ranking, require_order
 from server_capacity.results.ranking_row import Aim
 from server_capacity.results.text.ranking import WIDTH, to_text
 from server_capacity.results.text.ranking_csv import COLUMNS, to_csv
 from server_capacity.results.types.axes import Variant
+from server_capacity.results.types.capacity import CanaryAnswer
 from server_capacity.results.types.result_status import settled
 from tests.capacities import searched
 from tests.rankings import drawn, row
@@ -152,7 +156,35 @@ def test_a_variant_costs_what_was_given_for_it_for_its_type_or_for_its_gpus(
     assert (None if price is None else (price.instance_type, price.per_hour)) == priced
 
 
-def save_search(folder: Path) -> None:
+def test_traffics_with_two_secrets_are_two_traffics(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Their answers are to other requests, so they are not compared."""
+    words = ("alpha11beta22", "gamma33delta44")
+    monkeypatch.setattr(secret_values, "_environments", [{"FIRST_KEY": words[0], "SECOND_KEY": words[1]}])
+    variants = tuple(Variant(payload=(("tag", word),)) for word in words)
+    for name, answer in zip("xy", words, strict=True):
+        save_search(tmp_path / f"{name}_capacity", canaries=[CanaryAnswer(answer[::-1], 13)] * 6)
+    collector = Collector(tmp_path, [Job(variants, None, {}, (None, None))], Aim(), Prices({}))
+    results = {(0, place): Result(0, place, f"{name}_capacity", None) for place, name in enumerate("xy")}
+    found = collector.ranking(results, interrupted=False, created="")
+    assert [(each.variant, each.answers) for each in found.rows] == [
+        ({"payload.tag": f"[hidden] #{number}"}, None) for number in (1, 2)
+    ]
+    assert found.payload_variants is not None
+
+
+def test_a_ranking_of_two_secret_arguments_is_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    words = ("alpha11beta22", "gamma33delta44")
+    monkeypatch.setattr(secret_values, "_environments", [{"FIRST_KEY": words[0], "SECOND_KEY": words[1]}])
+    jobs = [Job((Variant(arguments=(("key", word),)),), {"key": word}, {}, (None,)) for word in words]
+    for name, word in zip("xy", words, strict=True):
+        save_search(tmp_path / f"{name}_capacity", endpoint={"arguments": {"key": word}})
+    results = {(place, 0): Result(place, 0, f"{name}_capacity", None) for place, name in enumerate("xy")}
+    found = Collector(tmp_path, jobs, Aim(), Prices({})).ranking(results, interrupted=False, created="")
+    save_ranking(tmp_path, found)
+    assert [each.variant["key"] for each in load_ranking(tmp_path).found.rows] == ["[hidden] #1", "[hidden] #2"]
+
+
+def save_search(folder: Path, **more: Any) -> None:
     folder.mkdir()
-    made = searched(confirmation=[{"rate": 168.2, "seconds": 10.0, "verdict": "holds", "limits": []}])
-    save(folder, settled(replace(made, endpoint=None)))
+    made = searched(confirmation=[{"rate": 168.2, "seconds": 10.0, "verdict": "holds", "limits": []}], **more)
+    save(folder, settled(made if "endpoint" in more else replace(made, endpoint=None)))
