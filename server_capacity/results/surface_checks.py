@@ -31,6 +31,7 @@ def searched_point(prompt: int, answer: int, use: Use, folder: str, found: Capac
         interval=found.interval,
         exit_code=worst_exit_code(status.exit_code, INVALID if is_unsaved(found) else OK),
         warnings=list(left_open_by(found)),
+        confirmed=status.confirmed,
     )
 
 
@@ -88,6 +89,8 @@ def _of_searches(found: SurfaceResult) -> Iterator[str]:
             yield f"{name} is predicted by a fit that has seen it"
         if found.stage == "given" and row.use == "held_out" and not _agree(row):
             yield f"it is given, and the intervals of {name} do not agree"
+        if found.stage == "given" and row.use == "held_out" and row.confirmed == "fails":
+            yield f"it is given, and a wave refuted the search at {name}"
 
 
 def _agree(row: SearchedPoint) -> bool:

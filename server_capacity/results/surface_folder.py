@@ -71,6 +71,8 @@ def _require_searches(folder: Path, found: SurfaceResult) -> None:
             continue
         search = check_capacity(read_json(folder / row.capacity / CAPACITY, inside=folder))
         made = searched_point(row.input_tokens, row.output_tokens, row.use, row.capacity, search)
+        if row.confirmed is None:  # an earlier version did not store it
+            made = replace(made, confirmed=None)
         if replace(made, headline=row.headline, warnings=row.warnings, predicted=row.predicted) != row:
             raise ValueError(f"{row.capacity} has another answer than its row")
 

@@ -83,6 +83,8 @@ def _refusals(found: SurfaceResult, model: Model, predictions: dict[Lengths, Pre
         fitted = f"the fit says {_rates(row.predicted)}"
         if row.interval is None:
             yield f"the search that was held out at {name} has no interval ({row.headline}). Give it more --time"
+        elif row.confirmed == "fails":
+            yield f"a wave refuted the search that was held out at {name}. Search again with more --time"
         elif row.interval.high > WIDEST * row.interval.low:
             wide = f"{_rates(row.interval)} at {name} is too wide to check a fit"
             yield f"the interval {wide}. Give --time more seconds"

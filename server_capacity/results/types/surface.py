@@ -9,7 +9,17 @@ from typing import Annotated, Literal
 from msgspec import Meta
 
 from inference_benchmarker.data.decoded import OMITTED
-from server_capacity.results.types.bounds import Amount, Count, ExitCode, Extrapolated, Interval, Number, Rate, Version
+from server_capacity.results.types.bounds import (
+    Amount,
+    Count,
+    ExitCode,
+    Extrapolated,
+    Interval,
+    Number,
+    Rate,
+    Verdict,
+    Version,
+)
 
 Tokens = Annotated[int, Meta(ge=1, le=10_000_000)]
 Use = Literal["fit", "held_out"]
@@ -20,7 +30,8 @@ Stage = Literal["searching", "given", "refused"]
 class SearchedPoint:
     """A search at some lengths; ``capacity``: its folder, None where there is none, and ``headline`` says why.
 
-    ``predicted``: for one that was held out, what the fit of the others says of it.
+    ``predicted``: for one that was held out, what the fit of the others says of it. ``confirmed``: the verdict of the
+    last wave at its answer.
     """
 
     input_tokens: Tokens
@@ -34,6 +45,7 @@ class SearchedPoint:
     predicted: Interval | None = None
     exit_code: ExitCode
     warnings: list[str] = field(default_factory=list)
+    confirmed: Verdict | None = field(default=None, metadata=OMITTED)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -148,6 +148,10 @@ def test_a_surface_is_given_where_what_was_held_out_agrees() -> None:
         ({"interval": Interval(1e4, 1.1e4), "rate": 1e4}, "held out found 10,000 to 11,000/s, and the fit says"),
         ({"interval": None, "rate": None, "headline": "No rate meets ttft"}, "has no interval (No rate meets ttft)"),
         ({"interval": Interval(0.5, 5000.0)}, "is too wide to check a fit. Give --time more seconds"),
+        (
+            {"confirmed": "fails"},
+            "a wave refuted the search that was held out at 141x16. Search again with more --time",
+        ),
         ({"kind": Unsure}, "at 141x16 the fit says 0 to 89/s, which is too wide to be checked. Search at the length"),
         ({"decodes": 5}, "answers at a time, and at most 5 were measured"),
     ],

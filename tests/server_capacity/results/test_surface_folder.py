@@ -56,6 +56,14 @@ def test_a_search_that_did_not_end_well_is_named() -> None:
     assert "? 400x20: the confirming wave failed." in to_text(found)
 
 
+def test_a_surface_of_an_earlier_version_does_not_say_what_confirmed_its_searches(tmp_path: Path) -> None:
+    stored(tmp_path)
+    data = json.loads((tmp_path / "surface.json").read_text())
+    assert [each.pop("confirmed") for each in data["searches"]] == ["holds"] * 3
+    write_with_digest(tmp_path / "surface.json", data)
+    assert surface_folder.read(tmp_path).stage == "given"
+
+
 @pytest.mark.parametrize(
     ("share", "low", "high", "said"),
     [
@@ -87,6 +95,11 @@ def test_what_twice_as_long_means_is_said_in_a_line(share: float, low: float, hi
         (lambda data: data["what_if"][0].update(share=5.0), "the share with answers twice as long"),
         (lambda data: data["searches"][0].update(predicted={"low": 1, "high": 2}), "by a fit that has seen it"),
         (lambda data: data["searches"][2].update(predicted={"low": 1, "high": 2}), "200x40 do not agree"),
+        (
+            lambda data: data["searches"][2].update(confirmed="fails"),
+            "it is given, and a wave refuted the search at 200x40",
+        ),
+        (lambda data: data["searches"][0].update(confirmed="cannot_tell"), "100x80 has another answer than its row"),
         (lambda data: data["grid"][3].update(beyond=""), "400x80 has a capacity and a reason"),
         (lambda data: data["grid"][0].update(rate=1.0), "the rate of 100x20"),
     ],
