@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from server_capacity.planning.users.comparing import hit_rate_of
 from server_capacity.planning.users.remarks import remarks
-from server_capacity.planning.users.sizing import at_most, demand_of, holdings, lost_of, options_of, target_of
+from server_capacity.planning.users.sizing import demand_of, holdings, lost_of, open_at_most, options_of, target_of
 from server_capacity.results.types.users_plan import PREFIX_AWARE, RANDOM, PerReplica, UsersPlan
 
 if TYPE_CHECKING:
@@ -16,9 +16,6 @@ if TYPE_CHECKING:
     from server_capacity.planning.users.comparing import Compared
     from server_capacity.planning.users.sizing import Costing, Holding
     from server_capacity.results.types.users_plan import ReplicaOption, Routing, Unit, UsersDemand
-
-MOST_OPEN = 1_000_000.0
-"""Conversations on a replica, whose chance nobody needs to know beyond."""
 
 
 def users_plan(asked: PlanRequest, search: Measured, compared: Compared, costing: Costing) -> UsersPlan | str:
@@ -31,7 +28,6 @@ def users_plan(asked: PlanRequest, search: Measured, compared: Compared, costing
     option = _chosen(asked, options, routings)
     if isinstance(option, str):
         return f"{option}: {compared.comparison.reason or 'no number of replicas is enough'}"
-    at_once = at_most(min(MOST_OPEN, demand.peak_open / option.replicas))
     found = UsersPlan(
         name=asked.name or search.name,
         capacity=search.folder,
@@ -49,7 +45,7 @@ def users_plan(asked: PlanRequest, search: Measured, compared: Compared, costing
         chosen=option,
         lost=lost_of(option.replicas, target, low, routings[option.routing]),
         comparison=compared.comparison,
-        open_at_most=at_once,
+        open_at_most=open_at_most(demand, option.replicas),
         cost=option.cost,
         cost_per_conversation=_per_conversation(option, demand),
         cost_per_user_month=None if option.cost is None else option.cost.month / demand.users,

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from inference_benchmarker.words.wording import metric_text, percent_text, pluralize
 from server_capacity.planning.sizing import FAR
+from server_capacity.planning.users.sizing import open_at_most
 from server_capacity.results.types.users_plan import PREFIX_AWARE, RANDOM
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ def remarks(plan: UsersPlan, search: Measured) -> Iterator[str]:
     """Everything about the plan that its numbers do not say."""
     yield from _routing(plan)
     yield from _lost(plan)
-    yield from _chance(plan)
+    yield from _chance(plan, search)
     if plan.measured.high is None:
         yield (
             "No limit was violated in the search: the plan uses the highest load that was sent, and fewer replicas may "
@@ -112,11 +113,37 @@ def _lost(plan: UsersPlan) -> Iterator[str]:
         yield f"If one replica is lost, {others} {load}, more than is certain to be served. {spare} would be enough."
 
 
-def _chance(plan: UsersPlan) -> Iterator[str]:
-    """The open conversations of a replica vary by chance, where the search held their number."""
-    held = plan.chosen.per_replica * (1.0 if plan.unit == "users" else plan.demand.length_s)
+def _chance(plan: UsersPlan, search: Measured) -> Iterator[str]:
+    """The open conversations of a replica vary by chance, and what follows from that."""
     mean = plan.demand.peak_open / plan.chosen.replicas
     yield (
         f"Users come at random: a replica has {metric_text(mean)} open conversations on average in the busiest hour, "
-        f"and up to {plan.open_at_most:,} in 95% of the time; it is certain to serve {metric_text(held)}."
+        f"and up to {plan.open_at_most:,} in 95% of the time; it is certain to serve "
+        f"{metric_text(_most_open(plan, plan.chosen))}{_room(plan, search)}."
     )
+
+
+def _most_open(plan: UsersPlan, option: ReplicaOption) -> float:
+    """The open conversations that each replica is certain to serve."""
+    return option.per_replica * (1.0 if plan.unit == "users" else plan.demand.length_s)
+
+
+def _room(plan: UsersPlan, search: Measured) -> str:
+    """The end of the sentence: whether that leaves room for what comes by chance, or what would."""
+    if plan.comparison.engine is not None and plan.chosen.replicas > 1:
+        return " on average, with the uneven load that chance causes in the simulation"
+    if plan.unit == "sessions" and search.data.arrivals != "constant":
+        return " on average, since conversations of the search began at random, too"
+    if plan.open_at_most <= _most_open(plan, plan.chosen):
+        return ""
+    return f". At times it has more than that and may miss the limit: {_with_room(plan)}"
+
+
+def _with_room(plan: UsersPlan) -> str:
+    """The option of this routing, with the largest use, that leaves room for chance."""
+    options = [each for each in plan.options if each.routing == plan.routing and each.share < plan.chosen.share]
+    for option in options:
+        if open_at_most(plan.demand, option.replicas) <= _most_open(plan, option):
+            return f"{replicas_text(option.replicas)} ({option.name}) would leave room"
+    lowest = min(each.share for each in plan.options)
+    return f"only --utilisation below {lowest:g} would leave room"

@@ -27,6 +27,8 @@ DAY_S = 86_400
 LIMIT_ALONE = "limit alone"
 _SIDE_BY_SIDE = (1.0, 0.7, 0.6, 0.5)
 _ARITHMETIC = 1e-9
+MOST_OPEN = 1_000_000.0
+"""Conversations on a replica, whose chance nobody needs to know beyond."""
 
 
 def demand_of(asked: PlanRequest, search: Measured) -> UsersDemand:
@@ -104,6 +106,11 @@ def lost_of(replicas: int, target: float, low: float, held: Holding) -> ReplicaL
         return ReplicaLost(replicas=0, holds=False)
     each = target / left
     return ReplicaLost(replicas=left, per_replica=each, holds=each <= low * held(left).share * (1 + _ARITHMETIC))
+
+
+def open_at_most(demand: UsersDemand, replicas: int) -> int:
+    """The open conversations of a replica in 95% of the busiest hour, where users come at random."""
+    return at_most(min(MOST_OPEN, demand.peak_open / replicas))
 
 
 def at_most(mean: float, share: float = 0.95) -> int:

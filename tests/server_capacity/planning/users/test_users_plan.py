@@ -185,6 +185,45 @@ def test_users_who_come_at_random_are_more_at_times() -> None:
     assert [at_most(mean) for mean in (0.1, 1.0, 10.0, 100.0, 10_000.0)] == [1, 3, 15, 117, 10_165]
 
 
+IN_SESSIONS = {"in": "sessions", "arrivals": "poisson"}
+
+
+@pytest.mark.parametrize(
+    ("low", "search", "simulated", "asked", "end"),
+    [
+        (40.0, {}, None, {}, "up to 32 in 95% of the time; it is certain to serve 40."),
+        (
+            40.0,
+            {},
+            None,
+            {"utilisation": 1.0},
+            "up to 42 in 95% of the time; it is certain to serve 40. At times it has more than that and may miss the "
+            "limit: 4 replicas (70% use) would leave room.",
+        ),
+        (
+            2.0,
+            {},
+            None,
+            {},
+            "up to 3 in 95% of the time; it is certain to serve 2. At times it has more than that and may miss the "
+            "limit: only --utilisation below 0.5 would leave room.",
+        ),
+        (40.0, {}, 40, {"utilisation": 1.0}, "with the uneven load that chance causes in the simulation."),
+        (40.0, {}, 40, {"utilisation": 1.0, "peak_factor": 5.0}, "more than that and may miss the limit: 2 replicas ("),
+        (5.0, IN_SESSIONS, None, {"utilisation": 1.0}, "since conversations of the search began at random, too."),
+        (5.0, {**IN_SESSIONS, "arrivals": "constant"}, None, {"utilisation": 1.0}, "more than that and may miss the"),
+    ],
+)
+def test_users_who_come_at_random_may_be_more_than_a_replica_serves(
+    low: float, search: dict[str, Any], simulated: int | None, asked: dict[str, Any], end: str
+) -> None:
+    """A search for users holds their number, and neither one for sessions nor a simulation of several replicas does."""
+    compared = unknown() if simulated is None else by_hits(simulated)
+    plan = planned_for(search_of_users(low, **search), compared, **{"peak_factor": 12.0, **asked})
+    (remark,) = (each for each in plan.remarks if each.startswith("Users come at random"))
+    assert end in remark
+
+
 @pytest.mark.parametrize(
     ("change", "words"),
     [
