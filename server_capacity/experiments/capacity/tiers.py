@@ -13,8 +13,10 @@ from typing import TYPE_CHECKING
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.wave.run_dir import OWNER_ONLY
 from server_capacity.experiments.capacity.run import search_with
+from server_capacity.experiments.measurements.client_limit import ClientWatch
 from server_capacity.experiments.measurements.counting import count_stages
 from server_capacity.experiments.measurements.evidence import SearchEvidence, name_of
+from server_capacity.experiments.measurements.recorded_feed import recorded_feed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
     from inference_benchmarker.wave.wave import Wave
     from server_capacity.experiments.capacity.run import Searched
     from server_capacity.experiments.capacity.waves import Waves
+    from server_capacity.experiments.measurements.evidence import CountedStretch
     from server_capacity.experiments.measurements.question import Question
     from server_capacity.results.types.capacity import CapacityResult
 
@@ -66,7 +69,8 @@ def known_of(question: Question, before: Searched) -> SearchEvidence:
     """Everything that was sent for the tiers before, in its order, compared with the limits of this one.
 
     A wave that confirmed another tier is evidence as good as a stretch. What showed of the endpoint itself, that it
-    warmed up or got slower, is looked at anew: by these limits.
+    warmed up or got slower, is looked at anew: by these limits. So is what this client sent late, which may have been
+    little beside the limits of another tier and decide one of this.
     """
     sent = sorted(_sent(before), key=lambda each: each[0].window.start_unix_ns)
     found = SearchEvidence(before.explored.workers, queueing=before.explored.queueing, shared=len(sent))
@@ -79,9 +83,16 @@ def known_of(question: Question, before: Searched) -> SearchEvidence:
                 for stage, (purpose, void) in zip(stages, marks, strict=True)
             ],
         )
+        found.leave_out(_sent_late(question, wave, found.rows[-len(stages) :]))
     found.leave_out_warm_up(question)
     found.leave_out_slow_down(question)
     return found
+
+
+def _sent_late(question: Question, wave: Wave, rows: Sequence[CountedStretch]) -> dict[int, str]:
+    """Why stretches of a wave count for nothing beside these limits, by their numbers; empty where they do."""
+    watch, feed = ClientWatch(question), recorded_feed(wave)
+    return {row.stretch.number: watch.late(feed, stage) for stage, row in enumerate(rows)}
 
 
 def _sent(before: Searched) -> Iterator[tuple[Wave, list[tuple[str, str]]]]:

@@ -7,32 +7,69 @@ from typing import TYPE_CHECKING, cast
 
 from inference_benchmarker.plan.slo import Slo
 from inference_benchmarker.wave.wave import Wave
+from inference_benchmarker.words.units import NS
 from server_capacity.experiments.capacity.exploration import explore
 from server_capacity.experiments.capacity.result import content
 from server_capacity.experiments.capacity.run import Searched
 from server_capacity.experiments.capacity.tiers import known_of
 from server_capacity.experiments.measurements.confirmed import Confirmed
 from server_capacity.experiments.measurements.counting import count_stages
+from server_capacity.experiments.measurements.evidence import SearchEvidence
+from server_capacity.experiments.measurements.user_count_search import answer_of
 from server_capacity.results.text.capacity import to_text
 from server_capacity.search.limits import limits_of
 from server_capacity.search.slow_down import SLOWER
 from tests.capacities import searched
 from tests.explorations import FOUND, explored, question
-from tests.waves import observe, on_time, staged, stored
+from tests.waves import MS, observe, on_time, open_plan, staged, stored
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from inference_benchmarker.facts.wave_facts import WaveFacts
+    from inference_benchmarker.records.record import RequestRecord
     from server_capacity.experiments.capacity.waves import Waves
+    from server_capacity.experiments.measurements.question import Question
+    from server_capacity.search.stretch import Stretch
 
-STRICT = replace(question(), limits=limits_of([Slo.parse("p99<10ms")], 0.95))
+
+def made(facts: WaveFacts) -> Wave:
+    return Wave(**{name: getattr(facts, name) for name in facts.__dataclass_fields__})
 
 
 def sent(plan: str, folder: Path) -> Wave:
     """Every request took 20 ms."""
-    facts = observe(staged(plan), on_time(staged(plan)))
-    made = Wave(**{name: getattr(facts, name) for name in facts.__dataclass_fields__})
-    return Wave.load(stored(made, folder).path)
+    return Wave.load(stored(made(observe(staged(plan), on_time(staged(plan)))), folder).path)
+
+
+def late(record: RequestRecord, by_ns: int) -> RequestRecord:
+    """The same request, sent later: the endpoint takes as long as before."""
+    return record._replace(sent=record.sent + by_ns, done=record.done + by_ns)
+
+
+def asking(slo: str) -> Question:
+    return replace(question(), limits=limits_of([Slo.parse(slo)], 0.95))
+
+
+STRICT, LOOSE = asking("p99<10ms"), asking("p90<1s")
+
+
+def late_at_80() -> SearchEvidence:
+    """Stretches of which no request but those at 80/s was late: by 60 ms."""
+    plan = staged("20:10s,0:1s,40:10s,0:1s,80:10s,0:1s,60:10s")
+    rows = [late(each, 60 * MS) if 22 * NS <= each.due < 32 * NS else each for each in on_time(plan)]
+    wave, found = made(observe(plan, rows)), SearchEvidence(2)
+    stages = count_stages(wave, LOOSE.limits)
+    purposes = ["grow" if each.stretch.rate else "drain" for each in stages]
+    pairs = zip(stages, purposes, strict=True)
+    found.add(wave, [replace(each, stretch=replace(each.stretch, purpose=purpose)) for each, purpose in pairs])
+    return found
+
+
+def known_at(asked: Question, before: Searched, rate: float) -> Stretch:
+    """What is known of a rate for the next tier."""
+    (found,) = (row.stretch for row in known_of(asked, before).rows if row.stretch.rate == rate)
+    return found
 
 
 def overs(found: Searched, place: int = 0) -> list[int]:
@@ -60,6 +97,36 @@ def test_why_a_stretch_counts_for_nothing_is_carried_over_but_for_what_limits_sh
     before = Searched(searched(), explored(), [])
     before.explored.leave_out(dict.fromkeys(range(3), SLOWER))
     assert {row.stretch.void for row in known_of(STRICT, before).rows} == {""}
+
+
+def test_what_the_client_sent_late_is_looked_at_by_the_limits_of_the_next_tier() -> None:
+    before = Searched(searched(), late_at_80(), [])
+    assert known_at(asking("p99<1s"), before, 80).void == "", "60 ms are little beside a second"
+
+    known = known_of(asking("p99<50ms"), before)
+    assert known_at(asking("p99<50ms"), before, 80).void == (
+        "the client was the limit: it sent 100% of the requests (allowed: 1%) more than 5 ms late (p99 schedule lag "
+        "60 ms)"
+    )
+    assert [row.stretch.void for row in known.rows if row.stretch.rate != 80] == [""] * 6
+    found = answer_of(asking("p99<50ms"), known.stretches)
+    assert (found.outcome, found.at_least) == ("at_least", 60)
+
+    assert known_at(asking("p99<1s"), Searched(searched(), known, []), 80).void == "", "a third tier has its own limits"
+
+
+def test_a_wave_that_confirmed_a_tier_and_that_the_client_spoilt_for_the_next_one_counts_for_nothing(
+    tmp_path: Path,
+) -> None:
+    plan = open_plan("60", "30")
+    rows = [late(each, 300 * MS) if 100 <= each.index < 117 else each for each in on_time(plan)]
+    second = Wave.load(stored(made(observe(plan, rows)), tmp_path).path)
+    (stage,) = count_stages(second, LOOSE.limits)
+    before = Searched(searched(), explored(), [Confirmed(second, stage, ("holds",))])
+
+    assert known_at(LOOSE, before, 60).void == ""
+    assert known_at(asking("p99<100ms"), before, 60).void == "", "fewer than a hundredth"
+    assert "0.9444% of the requests (allowed: 0.1%)" in known_at(asking("p99.9<100ms"), before, 60).void
 
 
 def test_waves_that_confirmed_are_evidence_once_each(tmp_path: Path) -> None:
