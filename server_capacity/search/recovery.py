@@ -17,12 +17,12 @@ from server_capacity.search.answer import Answer, Estimate, Interval, Memory
 from server_capacity.search.users import clearly_over, load_text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from server_capacity.search.limits import Limit
     from server_capacity.search.stretch import Slice, Stretch
 
-OVERLOAD, RETURN = "overload", "return"
+OVERLOAD, RETURN, CONFIRM = "overload", "return", "confirm"
 AFTER = (OVERLOAD, RETURN)
 """Purposes: too many sessions, and the lower rate right after them."""
 OVERLOAD_TIMES, LEAST_OVERLOAD = 1.5, 1.2
@@ -87,10 +87,14 @@ class Recovery:
 
 
 class FromAbove(NamedTuple):
-    """The rate at which limits were met after overload, None: at none; and the lowest at which they were not."""
+    """The rate at which limits were met after overload, None: at none; and the lowest at which they were not.
+
+    ``refuted``: the lowest rate of a confirming wave that failed later. None did where it is None.
+    """
 
     kept: float | None
     broken: float | None
+    refuted: float | None = None
 
 
 def recovered(limits: Sequence[Limit], stretch: Stretch, length_s: float, *, in_users: bool) -> bool:
@@ -147,10 +151,20 @@ def from_above(
     if returns and returns[-1].rate != broken:
         last = returns[-1]
         if recovered(limits, last, length_s, in_users=in_users):
-            return FromAbove(last.rate, broken)
+            return FromAbove(last.rate, broken, _refuting(limits, stretches))
         if is_stuck(limits, last, length_s, in_users=in_users):
             broken = last.rate
     return None if broken is None else FromAbove(None, broken)
+
+
+def _refuting(limits: Sequence[Limit], stretches: Sequence[Stretch]) -> float | None:
+    """The lowest rate of a confirming wave that missed a limit; they follow all returns."""
+    waves = [each for each in stretches if each.purpose == CONFIRM and not each.void]
+    return min((each.rate for each in waves if _misses(limits, each)), default=None)
+
+
+def _misses(limits: Sequence[Limit], wave: Stretch) -> bool:
+    return any(over > limit.allowed * of for limit, of, over in _totals(limits, wave.slices))
 
 
 def is_spoilt(stretches: Sequence[Stretch]) -> bool:
@@ -161,22 +175,41 @@ def is_spoilt(stretches: Sequence[Stretch]) -> bool:
 def with_overload(answer: Answer, found: FromAbove | None, unit: str) -> Answer:
     """The answer from below, or that after overload where it is lower; both stand in its memory.
 
-    Its lower end is never above that from below.
+    Its lower end is never above that from below. A confirming wave that fails later refutes the rate after overload;
+    then the answer is that of all waves, below the rate of that one.
     """
     if found is None or answer.outcome != "found" or answer.limit is None:
         return answer
     below = Estimate(answer.limit, answer.rate, answer.interval)
+    if found.refuted is not None:
+        above = Estimate(answer.limit, interval=Interval(0.0, found.refuted))
+        return replace(_cut_at(answer, found.refuted, unit), memory=Memory(below, above, differ=False))
     if found.broken is None:
         return replace(answer, memory=Memory(below, Estimate(answer.limit, found.kept), differ=False))
     if found.kept is None:
         memory = Memory(below, Estimate(answer.limit, interval=Interval(0.0, found.broken)))
         reason = f"after overload, the limits were not met again at {load_text(found.broken, unit)} and above"
         return replace(_at(answer, None, None), outcome="cannot_tell", reason=reason, memory=memory)
-    rate, seen = math.sqrt(found.kept * found.broken), Interval(found.kept, found.broken)
-    rate = float(math.floor(rate)) if unit == "open sessions" else rate
+    rate, seen = _middle(found.kept, found.broken, unit), Interval(found.kept, found.broken)
     low = min(found.kept, found.kept if answer.interval is None else answer.interval.low)
     memory = Memory(below, Estimate(answer.limit, rate, seen))
     return replace(_at(answer, rate, Interval(low, found.broken)), memory=memory)
+
+
+def _cut_at(answer: Answer, most: float, unit: str) -> Answer:
+    """The answer below a rate at which a wave failed after overload."""
+    if answer.interval is None or answer.rate is None or answer.interval.low >= most:
+        reason = f"after overload, a wave at {load_text(most, unit)} failed, and nothing lower met the limits"
+        return replace(_at(answer, None, None), outcome="cannot_tell", reason=reason)
+    low = answer.interval.low
+    rate = answer.rate if answer.rate < most else _middle(low, most, unit)
+    return _at(answer, rate, Interval(low, min(answer.interval.high, most)))
+
+
+def _middle(low: float, high: float, unit: str) -> float:
+    """The rate in the middle between two; of open sessions a whole number."""
+    rate = math.sqrt(low * high)
+    return float(math.floor(rate)) if unit == "open sessions" else rate
 
 
 def _at(answer: Answer, rate: float | None, interval: Interval | None) -> Answer:
@@ -199,12 +232,15 @@ def is_broken(limits: Sequence[Limit], stretch: Stretch) -> bool:
 
 
 def _breaks(limits: Sequence[Limit], slices: Iterable[Slice]) -> bool:
+    return any(clearly_over(of, over, limit.allowed) for limit, of, over in _totals(limits, slices))
+
+
+def _totals(limits: Sequence[Limit], slices: Iterable[Slice]) -> Iterator[tuple[Limit, int, int]]:
+    """Of how many in these slices, how many were over each limit."""
     counts = [part.counts for part in slices]
     for place, limit in enumerate(limits):
         of, over = (sum(count[place][side] for count in counts) for side in (0, 1))
-        if clearly_over(of, over, limit.allowed):
-            return True
-    return False
+        yield limit, of, over
 
 
 def from_below(stretches: Sequence[Stretch]) -> list[Stretch]:

@@ -14,6 +14,7 @@ from server_capacity.experiments.measurements.counting import count_stages
 from server_capacity.search.answer import Answer
 from server_capacity.search.blocks import UsersBlock
 from server_capacity.search.low_rate_check import breaking
+from server_capacity.search.recovery import CONFIRM
 from server_capacity.search.user_limits import judge_user
 from server_capacity.search.users import counts_text, load_text
 
@@ -56,7 +57,7 @@ def confirm(question: Question, waves: Waves, answer: Answer, explored: SearchEv
     if wave is None:
         return None
     stage = count_stages(wave, question.limits, question.user_limits)[0]
-    stage = replace(stage, stretch=replace(stage.stretch, purpose="confirm"))
+    stage = replace(stage, stretch=replace(stage.stretch, purpose=CONFIRM))
     of_stage = partial(judgements, question, answer=answer)
     judged = of_stage(stage)
     held_though_late = wave.verdict.valid and late_alone(question, wave) and set(judged) == {"holds"}

@@ -82,6 +82,10 @@ def after_overload(found: CapacityResult) -> Iterator[str]:
     if memory is None or not rows:
         return
     above = memory.above
+    if not memory.differ and above.rate is None and above.interval is not None:
+        failed = rate_text(above.interval.high, None, unit)
+        yield f"After overload the limits were met again, but a later wave at {failed} failed."
+        return
     if not memory.differ:
         yield f"After overload every limit was met again at {rate_text(above.rate, None, unit)}."
         return

@@ -307,6 +307,9 @@ def test_a_cache_that_gave_in_is_named_with_what_was_found_from_below_and_after_
     same = replace(data, memory=Memory(Side(0.2), Side(0.17), differ=False))
     assert "After overload every limit was met again at 0.170 sessions/s." in " ".join(to_text(same).split())
     assert "after overload" not in headline(same)
+    refuted = replace(same, memory=Memory(Side(0.2), Side(interval=Interval(0.0, 0.17)), differ=False))
+    said = "After overload the limits were met again, but a later wave at 0.170 sessions/s failed."
+    assert said in " ".join(to_text(refuted).split())
 
 
 def test_a_return_that_was_cut_off_is_not_said_to_have_missed_its_limits() -> None:

@@ -8,7 +8,8 @@ import pytest
 
 from server_capacity.search.answer import Answer, Estimate, Interval
 from server_capacity.search.limits import Limit
-from server_capacity.search.recovery import OVERLOAD, RETURN, FromAbove, Recovery, from_above, with_overload
+from server_capacity.search.recovery import CONFIRM, OVERLOAD, RETURN, FromAbove, Recovery, from_above, with_overload
+from server_capacity.search.sessions import answer_in_sessions
 from server_capacity.search.settings import Settings
 from server_capacity.search.stretch import Count, Slice, Stretch
 from tests.case import case
@@ -126,6 +127,61 @@ def test_the_answer_is_the_lower_of_both() -> None:
     assert never.memory is not None
     assert never.memory.above.interval == Interval(0.0, 0.9)
     assert with_overload(FOUND, None, "sessions/s") is FOUND
+
+
+def test_a_wave_that_fails_later_refutes_what_was_met_after_overload() -> None:
+    gone, back = stretch(RETURN, 1.8, 0.9, in_flight=90), stretch(RETURN, 1.5, 0.01)
+    for waves, refuted in (
+        ([stretch(CONFIRM, 1.5, 0.02)], None),
+        ([stretch(CONFIRM, 1.5, 0.07)], 1.5),
+        ([stretch(CONFIRM, 1.5, 0.9), stretch(CONFIRM, 1.2, 0.9)], 1.2),
+        ([stretch(CONFIRM, 1.5, 0.9, void="late")], None),
+    ):
+        with case(waves):
+            assert from_above([LIMIT], [gone, back, *waves], ALONE_S) == FromAbove(1.5, 1.8, refuted)
+            assert from_above([LIMIT], [back, *waves], ALONE_S) == FromAbove(1.5, None, refuted)
+            assert from_above([LIMIT], waves, ALONE_S) is None, "there was no overload"
+
+
+@pytest.mark.parametrize("broken", [1.8, None])
+def test_the_answer_is_then_that_of_all_waves_and_below_the_one_that_failed(broken: float | None) -> None:
+    refuted = FromAbove(1.5, broken, 1.5)
+    for below, rate, expected in (
+        (Interval(1.0, 1.3), 1.15, Interval(1.0, 1.3)),
+        (Interval(1.0, 2.0), 1.3, Interval(1.0, 1.5)),
+        (Interval(1.0, 2.2), 1.9, Interval(1.0, 1.5)),
+    ):
+        with case(below):
+            found = with_overload(replace(FOUND, rate=rate, interval=below), refuted, "sessions/s")
+            assert found.interval == expected
+            assert found.rate == pytest.approx(rate if rate < 1.5 else 1.5**0.5)
+            assert found.estimates[0].rate == found.rate
+            assert found.memory is not None
+            assert not found.memory.differ, "the headline has no rate after overload"
+            assert found.memory.above == Estimate(LIMIT.expression, interval=Interval(0.0, 1.5))
+    users = with_overload(replace(FOUND, rate=20.0, interval=Interval(4, 22)), FromAbove(12, 15, 12), "open sessions")
+    assert (users.rate, users.interval) == (6.0, Interval(4, 12))
+    nothing = with_overload(FOUND, refuted, "sessions/s")
+    assert (nothing.outcome, nothing.rate, nothing.interval) == ("cannot_tell", None, None)
+    assert nothing.reason == "after overload, a wave at 1.5 sessions/s failed, and nothing lower met the limits"
+
+
+def test_a_failing_confirmation_lowers_the_answer_after_overload() -> None:
+    """90% were over at 1.49 sessions/s, where a return had met the limit, and the answer stayed at 1.6."""
+    from_below = [("grow", 1.0, 0.0), ("grow", 2.5, 0.6), ("bisect", 1.6, 0.01), ("above", 2.1, 0.1)]
+    from_below += [("below", 1.9, 0.04), ("above", 2.05, 0.08)]
+    seen = [stretch(purpose, rate, share, seconds=80, in_flight=16) for purpose, rate, share in from_below]
+    seen += [stretch(OVERLOAD, 3.3, 0.9, in_flight=90), stretch(RETURN, 1.75, 0.9, seconds=80, in_flight=95)]
+    seen += [stretch(RETURN, 1.49, seconds=80, in_flight=16, inherited=95)]
+    after = answer_in_sessions([LIMIT], Settings(), seen, ALONE_S)
+    assert after.interval == Interval(1.49, 1.75)
+    for share in (0.09, 0.3, 0.9):
+        with case(share):
+            failed = stretch(CONFIRM, 1.49, share, seconds=120)
+            found = answer_in_sessions([LIMIT], Settings(), [*seen, failed], ALONE_S)
+            assert found.rate is not None
+            assert found.interval is not None
+            assert found.interval.low < found.rate < found.interval.high <= 1.49
 
 
 def test_sessions_shorter_than_the_seconds_that_are_counted_can_meet_limits_again() -> None:
