@@ -13,7 +13,7 @@ def is_own_word(text: str) -> bool:
 _OWN = """
 true false null
 abandoned abort_on aborted above advice alarm_s alone_s answers asked_s aside at_least at_low at_most
-attempts_per_arrival average backoff base before_stage below block bounds broken buckets build by_attempts
+attempts_per_arrival average backoff base before_stage begun_per_s below block bounds broken buckets build by_attempts
 by_input_length by_label cache cached_tokens_per_s calibration called caps clear_until_s closed cloudwatch collections
 comparison completed_rate condition confirmation confirmed_at constant conversations counted counts cpu_percent
 cpu_share current debug descriptor_limit descriptors desired diagnosis differ dimensions direction discarded

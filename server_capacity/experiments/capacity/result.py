@@ -54,6 +54,7 @@ def content(question: Question, explored: SearchEvidence, answer: Answer, confir
     at_low = at_answer(confirmed)
     outcome, reason, code = _outcome(question, explored, answer)
     at_least = answer.at_least if answer.outcome != "found" else None
+    sessions = sessions_at(question, at_low)
     found = CapacityResult(
         schema_version=SCHEMA_VERSION,
         created=_created(explored),
@@ -92,13 +93,13 @@ def content(question: Question, explored: SearchEvidence, answer: Answer, confir
         warnings=_warnings(explored, confirmed),
         resources=attached.resources(question.plan.server_limits, low) if question.is_of_rates else None,
         where_time_went=time_breakdown(points, low, at_low, shown_metric(question.limits)),
-        tokens=tokens_at_answer(at_low, question.limits) if at_low else None,
+        tokens=tokens_at_answer(at_low, question.limits, sessions) if at_low else None,
         canaries=None if question.canaries is None else list(question.canaries),
         errors=_errors(explored, confirmed),
         failures=list(explored.failures),
         waves=_waves(explored, confirmed),
         confirmation=[each.to_result(question) for each in confirmed],
-        sessions=sessions_at(question, at_low),
+        sessions=sessions,
         users=users_of(question, answer, confirmed[-1].wave if confirmed else None),
     )
     found = settled(found)

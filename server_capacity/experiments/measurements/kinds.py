@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from statistics import fmean
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from inference_benchmarker.facts.wave_facts import WaveFacts
     from inference_benchmarker.records.columns import Floats, Int64, Mask, Records
     from inference_benchmarker.wave.wave import Wave
+    from server_capacity.results.types.capacity import SessionsAt
     from server_capacity.search.limits import Limit
 
 MOST_KINDS = 50
@@ -30,9 +32,11 @@ _LENGTHS = [str(2**bits) if bits == 0 else f"{2**bits:,} to {2 ** (bits + 1) - 1
 """Inputs of so many tokens: each bucket is twice as wide as the one before."""
 
 
-def tokens_at_answer(waves: Sequence[Wave], limits: Sequence[Limit]) -> Tokens | None:
-    """The ``tokens`` of capacity.json, of the waves at the interval's lower end; None where it is unknown."""
-    seconds = sum(_seconds(wave) for wave in waves)
+def tokens_at_answer(waves: Sequence[Wave], limits: Sequence[Limit], at: SessionsAt | None = None) -> Tokens | None:
+    """The ``tokens`` of capacity.json, of the waves at the interval's lower end; None where it is unknown.
+
+    ``at``: their load in other units, of sessions. Its rates are those here, too, so that a report has one load.
+    """
     by_label, by_length = Kinds(limits), Kinds(limits)
     for wave in waves:
         streams = Streams.of(wave.records)
@@ -41,15 +45,18 @@ def tokens_at_answer(waves: Sequence[Wave], limits: Sequence[Limit]) -> Tokens |
             by_label.add(wave, part, streams, by_label.numbering.of(codes, names))
             lengths = by_length.numbering.of(_bits(part), _LENGTHS)
             by_length.add(wave, part, streams, lengths, part.has("tokens_in") & (part.int("tokens_in") > 0))
+    turns_per_s = None if at is None else at.turns_per_s
+    seconds = by_label.sent / turns_per_s if turns_per_s else sum(_seconds(wave) for wave in waves)
     tokens = [wave.summary.tokens for wave in waves]
     rates = [each.tokens_out_per_s for each in tokens if each is not None and each.tokens_out_per_s is not None]
     labels = [row for row in by_label.rows(seconds) if row.name]
     known_lengths = sorted(by_length.rows(seconds), key=lambda row: _LENGTHS.index(row.name))
     if not rates and not labels and not known_lengths:
         return None
+    output = None if at is None else at.output_tokens_per_s
     return Tokens(
-        sum(rates) / len(rates) if rates else None,
-        sum(wave.summary.rates.completed for wave in waves) / len(waves),
+        output or (fmean(rates) if rates else None),
+        turns_per_s or fmean(wave.summary.rates.completed for wave in waves),
         labels,
         known_lengths,
         tokens_per_request(waves),
@@ -66,6 +73,11 @@ class Kinds:
         self._pairs = [(np.zeros(0, np.int64), np.zeros(0, np.int64)) for _ in limits]
         self._times = GroupedHistogram()
         self._ages: list[tuple[Int64, Floats]] = [(np.zeros(0, np.int64), np.zeros(0))]
+
+    @property
+    def sent(self) -> int:
+        """The requests of all kinds."""
+        return int(self._sent.sum())
 
     def add(
         self, wave: WaveFacts, part: Records, streams: Streams, kinds: Int64, with_kind: Mask | None = None

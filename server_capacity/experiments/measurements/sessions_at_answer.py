@@ -60,4 +60,5 @@ def _of(wave: Wave) -> SessionsAt:
         cached_tokens_per_s=None if share is None or given_per_s is None else share * given_per_s,
         turns=turns,
         length_s=length_s,
+        begun_per_s=None if sessions.rates.target is None else sessions.rates.started,
     )

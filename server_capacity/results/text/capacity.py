@@ -28,12 +28,13 @@ from server_capacity.results.text.stretches import shown_stretches, stretch_rows
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from server_capacity.results.types.capacity import CapacityResult
+    from server_capacity.results.types.capacity import CapacityResult, SessionsAt
     from server_capacity.results.types.search_waves import Confirmation, LimitRow
     from server_capacity.results.types.server_side import At
 
 _MAX_ERRORS = 5
 _SURE = 0.0001
+_CLEARLY = 2.0  # standard deviations of Poisson arrivals
 _BY_BURSTS = "This is an estimate, which takes into account that slow requests come in bursts."
 _OUTCOMES = {"holds": "every limit met", "fails": "but a limit was violated", "cannot_tell": "inconclusive"}
 
@@ -105,9 +106,22 @@ def _sessions(found: CapacityResult) -> Iterator[str]:
     ]
     values = ", ".join(f"{metric_text(value)} {unit}" for value, unit in given if value is not None)
     yield from folded_sentence(f"{_lower_end(found).capitalize()}: {values}.")
+    yield from _begun(found, at)
     if at.length_s is not None and at.alone_s:
         lengths = f"{duration_text(at.length_s)}, and {duration_text(at.alone_s)} while few are open"
         yield from folded_sentence(f"A session takes {lengths}.")
+
+
+def _begun(found: CapacityResult, at: SessionsAt) -> Iterator[str]:
+    """The sessions/s that began in the wave there, if chance made them clearly more or fewer than its rate says."""
+    seconds = [wave.seconds for wave in found.confirmation or [] if wave.seconds and not wave.spoilt]
+    if at.begun_per_s is None or not at.sessions_per_s or not seconds:
+        return
+    expected = at.sessions_per_s * seconds[-1]
+    more = at.begun_per_s * seconds[-1] - expected
+    if abs(more) > _CLEARLY * math.sqrt(expected):
+        began = f"{'only ' if more < 0 else ''}{metric_text(at.begun_per_s)} sessions/s began"
+        yield from folded_sentence(f"Arrivals were random: {began} in the wave at the lower end.")
 
 
 def _confidence(found: CapacityResult) -> Iterator[str]:

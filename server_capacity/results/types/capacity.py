@@ -87,7 +87,7 @@ class CanaryAnswer:
 
 @dataclass(frozen=True, slots=True)
 class Tokens:
-    """Output at the answer."""
+    """Output at the answer: as measured, of sessions at the rate of turns that ``SessionsAt`` has."""
 
     tokens_per_s: Amount | None = None
     requests_per_s: Amount | None = None
@@ -122,9 +122,11 @@ class Users:
 
 @dataclass(frozen=True, slots=True)
 class SessionsAt:
-    """The load in other units, as measured at the interval's lower end, and how long a session took while few were.
+    """The load in other units at the interval's lower end, and how long a session took while few were.
 
     ``open_sessions``: at a time, on average; ``alone_s``: the mean length then, ``length_s`` that at the lower end.
+    ``begun_per_s``: sessions as they began in the wave there, of which random arrivals have more or fewer than
+    ``sessions_per_s``; None where their number is fixed.
     """
 
     sessions_per_s: Amount | None = None
@@ -136,6 +138,7 @@ class SessionsAt:
     turns: Amount | None = None
     length_s: Seconds | None = None
     alone_s: Seconds | None = None
+    begun_per_s: Amount | None = field(default=None, metadata=OMITTED)
 
 
 @dataclass(frozen=True, slots=True)

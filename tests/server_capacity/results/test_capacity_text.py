@@ -283,6 +283,23 @@ def test_a_search_for_sessions_is_in_their_unit_and_says_the_load_in_others() ->
     assert "12.9 s" in text
 
 
+@pytest.mark.parametrize(
+    ("begun", "said"),
+    [
+        (3.6, "only 3.6 sessions/s began in the wave at the lower end"),
+        (7.2, "7.2 sessions/s began in the wave at the lower end"),
+        (4.4, ""),
+        (None, ""),
+    ],
+)
+def test_a_wave_that_began_clearly_more_or_fewer_sessions_than_its_rate_says_so(begun: float | None, said: str) -> None:
+    """54 are expected: 36 and 72 are off by more than two standard deviations of Poisson arrivals, 44 are not."""
+    at = {"sessions_per_s": 5.404, "turns_per_s": 10.8, "begun_per_s": begun}
+    data = searched(**{"in": "sessions", "sessions": at, "confirmation": [{**HELD, "rate": 5.404, "seconds": 10.0}]})
+    text = " ".join(to_text(data).split())
+    assert mentions(text, f"Arrivals were random: {said}") if said else "Arrivals were random" not in text
+
+
 def test_a_cache_that_gave_in_is_named_with_what_was_found_from_below_and_after_overload() -> None:
     below, above = ({"rate": rate, "interval": {"low": low, "high": high}} for rate, low, high in GAVE_IN)
     before = {"kv_cache_use": 0.4, "preemptions": 0.0, "prefix_cache_hit_rate": 0.65}

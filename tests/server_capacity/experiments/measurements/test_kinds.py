@@ -14,6 +14,7 @@ from server_capacity.experiments.measurements.completions import Span
 from server_capacity.experiments.measurements.generation import generated
 from server_capacity.experiments.measurements.kinds import tokens_at_answer
 from server_capacity.experiments.measurements.tokens_per_request import tokens_per_request
+from server_capacity.results.types.capacity import SessionsAt
 from server_capacity.search.limits import limits_of
 from tests.waves import MS, observe, on_time, open_plan
 
@@ -56,6 +57,17 @@ def test_kinds_are_reported_with_their_rates_and_what_they_keep() -> None:
     assert long.p99 == pytest.approx(0.15)
     assert [row.name for row in found.by_input_length] == ["64 to 127", "256 to 511"]
     assert [row.requests for row in found.by_input_length] == [3000, 1000]
+
+
+def test_of_sessions_there_is_one_load_at_the_answer() -> None:
+    """The wave began 5% fewer sessions than its rate says: 100 turns/s instead of 105."""
+    at = SessionsAt(sessions_per_s=21, begun_per_s=20, turns_per_s=105, output_tokens_per_s=105 * 20)
+    found = tokens_at_answer([wave()], LIMITS, at)
+    assert found is not None
+    assert (found.requests_per_s, found.tokens_per_s) == (at.turns_per_s, at.output_tokens_per_s)
+    assert [(row.requests, row.rate) for row in found.by_label] == [(1500, 78.75), (500, 26.25)]
+    assert sum(row.rate or 0.0 for row in found.by_input_length) == at.turns_per_s
+    assert tokens_at_answer([wave()], LIMITS, SessionsAt()) == tokens_at_answer([wave()], LIMITS), "unknown"
 
 
 def test_without_tokens_and_labels_there_is_nothing_to_tell() -> None:

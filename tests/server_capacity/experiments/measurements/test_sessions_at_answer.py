@@ -34,6 +34,7 @@ def test_users_are_all_open_so_a_session_takes_their_number_over_its_rate() -> N
     assert found is not None
     assert (found.open_sessions, found.length_s) == (100, 100 / 11)
     assert found.turns_per_s == pytest.approx(44)
+    assert found.begun_per_s is None, "users begin as many as the endpoint lets them"
 
 
 def test_of_an_open_loop_so_many_are_open_as_begin_in_the_length_of_one() -> None:
@@ -41,6 +42,7 @@ def test_of_an_open_loop_so_many_are_open_as_begin_in_the_length_of_one() -> Non
     assert found is not None
     assert (found.sessions_per_s, found.length_s) == (5, 8.2)
     assert found.open_sessions == pytest.approx(41)
+    assert found.begun_per_s == 4.8, "of its Poisson arrivals, by chance"
 
 
 def test_users_of_whom_none_began_a_session_have_no_length() -> None:
