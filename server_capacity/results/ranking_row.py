@@ -15,7 +15,7 @@ from server_capacity.results.types.ranking import Latency, RankedRow, TokenCosts
 from server_capacity.results.types.result_status import FAILED, answers_differ, left_open_by, standing
 
 if TYPE_CHECKING:
-    from server_capacity.results.types.capacity import CapacityResult, Tokens
+    from server_capacity.results.types.capacity import CapacityResult
     from server_capacity.results.types.price import Price
 
 SAME_RATE = 0.01
@@ -54,7 +54,7 @@ def row_of(variant: dict[str, str], folder: str, found: CapacityResult, price: P
         exit_code=status.exit_code,
         warnings=list(left_open_by(found)),
     )
-    return _with_token_costs(_with_needs(row, found.tokens, aim), found)
+    return _with_token_costs(_with_needs(row, found, aim), found)
 
 
 def failed_row(
@@ -92,7 +92,7 @@ def instances_for(target_rps: float, per_instance: float, utilisation: float) ->
     return max(1, math.ceil(target_rps / (per_instance * utilisation) * (1 - 1e-9)))
 
 
-def _with_needs(row: RankedRow, tokens: Tokens | None, aim: Aim) -> RankedRow:
+def _with_needs(row: RankedRow, found: CapacityResult, aim: Aim) -> RankedRow:
     """The row with the instances for the target, and the cost: of them, or without a target of the measured one."""
     low = low_of(row)
     instances = None if low is None or aim.target_rps is None else instances_for(aim.target_rps, low, aim.utilisation)
@@ -101,7 +101,8 @@ def _with_needs(row: RankedRow, tokens: Tokens | None, aim: Aim) -> RankedRow:
         return row
     hour = row.price.per_hour * (instances or 1)
     carried = aim.target_rps or low * aim.utilisation
-    each = 0.0 if tokens is None else (tokens.tokens_per_s or 0.0) / (tokens.requests_per_s or math.inf)
+    tokens, turns = found.tokens, _turns(found) or 0.0
+    each = 0.0 if tokens is None else turns * (tokens.tokens_per_s or 0.0) / (tokens.requests_per_s or math.inf)
     return replace(
         row,
         cost_hour=hour,
@@ -125,11 +126,16 @@ def _with_token_costs(row: RankedRow, found: CapacityResult) -> RankedRow:
 def _tokens_each(found: CapacityResult) -> TokensEach | None:
     """The mean tokens of an arrival: of all turns where that is a session."""
     request = None if found.tokens is None else found.tokens.per_request
-    turns = 1.0 if found.sessions is None else found.sessions.turns
+    turns = _turns(found)
     if request is None or turns is None:
         return None
     means = (request.input, request.cached, request.output)
     return TokensEach(*(None if mean is None else mean * turns for mean in means))
+
+
+def _turns(found: CapacityResult) -> float | None:
+    """The requests of an arrival; None of a session where no wave measured them."""
+    return 1.0 if found.sessions is None else found.sessions.turns
 
 
 def _latency(found: CapacityResult, rate: float | None) -> Latency | None:

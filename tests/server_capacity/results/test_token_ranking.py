@@ -61,6 +61,11 @@ def test_of_sessions_the_tokens_are_those_of_all_turns() -> None:
     found = generating("a", 1.0, sessions={"turns": 5.0})
     assert found.tokens_each is not None
     assert (found.tokens_each.input, found.tokens_each.output) == (2000, 250)
+    pieces = {"tokens_per_s": 250.0, "requests_per_s": 5.0}
+    kinds: list[dict[str, Any]] = [{}, {"sessions": {"turns": 5.0}}]
+    costs = [row("a", 1.0, price=3.6, tokens=pieces, **more) for more in kinds]
+    of_requests, of_sessions = (each.cost_per_million_tokens or 0.0 for each in costs)
+    assert of_sessions == pytest.approx(of_requests / 5)
 
 
 @pytest.mark.parametrize(
