@@ -304,7 +304,7 @@ def known_of(
 
 def near_rates(stretches: Sequence[Stretch]) -> list[float]:
     """The rates near the answer: those around an estimate, or one of bisection that two stretches left undecided."""
-    tried = [stretch for stretch in stretches if not stretch.void]
+    tried = [stretch for stretch in stretches if stretch.rate > 0 and not stretch.void]
     bisected = Counter(stretch.rate for stretch in tried if stretch.purpose == "bisect")
     around = [stretch.rate for stretch in tried if stretch.purpose in ("above", "below")]
     return around or [rate for rate, times in bisected.items() if times > 1]

@@ -13,7 +13,7 @@ from server_capacity.search.limit_bracket import KEEPS_UP
 from server_capacity.search.limits import SESSION, SESSION_SUCCESS, Limit, limits_of
 from server_capacity.search.recovery import from_below, is_broken
 from server_capacity.search.search import Moment
-from server_capacity.search.sessions import SessionSearch, answer_in_sessions
+from server_capacity.search.sessions import SessionSearch, answer_in_sessions, near_rates
 from server_capacity.search.settings import LEAST_LENGTHS, USUAL_LENGTHS, Settings, half_width, time_for
 from server_capacity.search.stretch import Count, Slice, Stretch
 from tests.simulated_sessions import KINDS, searched
@@ -154,6 +154,11 @@ def test_an_endpoint_that_dies_is_no_endpoint_that_serves_nothing() -> None:
     assert (found.outcome, found.rate, found.estimates[0].interval) == ("cannot_tell", None, None)
     assert found.reason.startswith("at 0.02 sessions/s, 60,000 of 60,000 (100%) were over the limit of ttft.p95<1s")
     assert found.reason.endswith("but at 6 sessions/s it was met: the endpoint changed")
+
+
+def test_pauses_of_bisection_are_no_rates_near_the_answer() -> None:
+    seen = [stretch(rate, 0.0, place, "bisect") for place, rate in enumerate((5, 0, 6, 0))]
+    assert near_rates(seen) == []
 
 
 def test_open_sessions_are_whole() -> None:
