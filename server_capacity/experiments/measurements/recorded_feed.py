@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from inference_benchmarker.facts.hosts import host_of_worker
+from inference_benchmarker.facts.on_time import lag_ns
 from inference_benchmarker.plan.load import OpenLoop
 from inference_benchmarker.records.columns import ROW_KEY
 from inference_benchmarker.records.feed import Feed
 from inference_benchmarker.records.feed_writer import OpenCell
 from inference_benchmarker.records.histogram import tally
-from inference_benchmarker.verdict.client.lateness import lag_ns
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
