@@ -74,6 +74,8 @@ WIDER_OF_REQUESTS = (1.5, 1.4)
 """The same of streamed requests, which do not come together in sessions."""
 SLOPE_SPREAD = 1.2
 """Turns that are over by their own length are so at any rate: the share rises by less than that of like requests."""
+PILED_UP_TIMES, PILED_UP = 2.0, 5.0
+"""The same of streamed requests, of which growth waits for more than so many."""
 AT_MOST = "at most"
 ALONE = 0.3
 """Sessions open at a time on average: a rate at which hardly any meets another."""
@@ -105,7 +107,7 @@ class SessionSearch:
         self.beside_s = 0.0
         self._least = 1.0 if in_users else ALONE / session_s
         self._times = settings.times_of_sessions(session_s)
-        self._wider = WIDER
+        self._wider, self._single = WIDER, single
         if single:
             self._wider = WIDER_OF_REQUESTS
             self._times = SessionTimes(settings.load_s(session_s), settings.load_s(session_s))
@@ -141,7 +143,7 @@ class SessionSearch:
         self.client_most = most_of_client(moment.stretches) or self.client_most
         if self._is_overloaded(running, length_s):
             return self._change("drain", 0.0)
-        if not self._is_long_enough(running, length_s):
+        if not self._is_long_enough(running, length_s) or self._piles_up(running, length_s):
             return None
         stays = self.purpose == AT_MOST and not running.void and is_undecided(self._known(moment.stretches))
         return None if stays else self._next(moment)
@@ -156,9 +158,14 @@ class SessionSearch:
         """Tells whether more sessions are open than a steady state has."""
         if self.in_users or running.seconds < LEAST_S:
             return False
-        usual = max(running.rate * length_s, running.inherited)
+        usual = max(running.rate * length_s, 0 if self._single else running.inherited)
         times = BACKLOG_TIMES if is_broken(self.limits, running) else UNBROKEN_TIMES
         return running.in_flight > times * usual + BACKLOG
+
+    def _piles_up(self, running: Stretch, length_s: float) -> bool:
+        """Tells whether growth waits for requests in flight: nobody knows yet whether they are over a limit."""
+        usual = running.rate * length_s
+        return self._single and self.purpose == "grow" and running.in_flight > PILED_UP_TIMES * usual + PILED_UP
 
     def _is_long_enough(self, running: Stretch, length_s: float) -> bool:
         if self.purpose in LENGTHS and running.seconds >= LEAST_S + length_s / 2 and is_broken(self.limits, running):
