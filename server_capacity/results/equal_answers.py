@@ -77,8 +77,9 @@ class Given:
 def with_answers(rows: Sequence[RankedRow], given: Sequence[Given]) -> list[RankedRow]:
     """The rows, each of which that has a capacity compared with the reference of those that got the same requests.
 
-    The reference is the variant with whose answers most agree; then one that no other has longer answers than; then
-    the first. One that answers nothing is none while another answers, and is compared with one that has texts.
+    The reference is the variant whose answers most others gave, too; then one that fewest are known to differ from;
+    then one that no other has longer answers than; then the first. One that answers nothing is none while another
+    answers, and is compared with one that has texts.
     """
     found = list(rows)
     groups: dict[Pairs, list[int]] = {}
@@ -207,11 +208,12 @@ class _Pair:
 
 
 def _reference(places: Sequence[int], given: Sequence[Given]) -> int:
-    def order(place: int) -> tuple[bool, int, bool]:
+    def order(place: int) -> tuple[bool, int, int, bool]:
         mine = given[place]
         pairs = [_Pair(mine, given[other]) for other in places if given[other].is_silent == mine.is_silent]
-        agreeing = sum(pair.equal is not False for pair in pairs)
-        return mine.is_silent, -agreeing, any(pair.is_shorter for pair in pairs)
+        same = sum(pair.kinds["same"] for pair in pairs if pair.equal)
+        agreeing = sum(pair.equal is not False for pair in pairs)  # nobody knows that they differ
+        return mine.is_silent, -same, -agreeing, any(pair.is_shorter for pair in pairs)
 
     return min(places, key=order)
 

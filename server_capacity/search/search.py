@@ -22,7 +22,7 @@ from server_capacity.search.retried_rate import (
 )
 from server_capacity.search.settings import USUAL_TIME_S
 from server_capacity.search.slow_down import from_then_on, lasts, slower
-from server_capacity.search.stretch import most_of_client
+from server_capacity.search.stretch import DRAIN, most_of_client
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -117,7 +117,7 @@ class Search:
         if running.void:
             return self._after_void(moment)
         if running.seconds >= 1.0 and overloaded(running, self._pace(moment).answer_s):
-            return self._change("drain", 0.0, moment)
+            return self._change(DRAIN, 0.0, moment)
         if running.seconds < self._least_s(running, moment):
             return None
         return self._next(moment)
@@ -150,7 +150,7 @@ class Search:
         most = most_of_client(moment.stretches)
         if most is not None:
             self.client_most, self._too_much = most, running.rate
-        return self._change("drain", 0.0, moment)
+        return self._change(DRAIN, 0.0, moment)
 
     def _least_s(self, running: Stretch, moment: Moment) -> float:
         """A stretch is long enough for answers to come, and near the answer for the queue to be in many states."""
@@ -172,7 +172,7 @@ class Search:
         running, answer_s = moment.stretches[-1], pace_of(moment.stretches).answer_s
         left = running.rate > 0 and moment.in_flight > BACKLOG + BACKLOG_ANSWERS * running.rate * answer_s
         if left or (len(moment.stretches) == 1 and is_unanswered(running)):
-            return self._change("drain", 0.0, moment)
+            return self._change(DRAIN, 0.0, moment)
         lowest = lowest_of(known_from_below(self.limits, self.settings, moment.stretches, COARSE))
         if self.purpose == AGAIN and (low := to_compare(self.limits, moment.stretches)):
             return self._change(COMPARE, low, moment)
@@ -194,7 +194,7 @@ class Search:
     def _down_to(self, purpose: str, rate: float, moment: Moment) -> float:
         """Another rate, far down only once what waits is little for it."""
         if rate < FAR_DOWN * moment.stretches[-1].rate and moment.in_flight > BACKLOG + LEFT_S * rate:
-            return self._change("drain", 0.0, moment)
+            return self._change(DRAIN, 0.0, moment)
         return self._change(purpose, rate, moment)
 
     def _look_again(self, lowest: LimitBracket, moment: Moment, answer_s: float) -> tuple[str, float] | None:

@@ -32,7 +32,7 @@ from server_capacity.search.recovery import (
 )
 from server_capacity.search.search import Moment
 from server_capacity.search.settings import SessionTimes
-from server_capacity.search.stretch import most_of_client
+from server_capacity.search.stretch import DRAIN, most_of_client
 from server_capacity.search.users import (
     NARROW,
     UserBracket,
@@ -123,7 +123,8 @@ class SessionSearch:
         Those near the answer are as good as its own. Nothing is in flight any more.
         """
         near = min(each.users for each in self._known(stretches))
-        served = _load_s([each for each in stretches if each.rate > 0 and abs(math.log(each.rate / near)) < NEAR])
+        known = [each for each in stretches if each.rate > 0 and 0 < near < math.inf]
+        served = _load_s([each for each in known if abs(math.log(each.rate / near)) < NEAR])
         self.beside_s = _load_s(stretches) - served
         if served >= self._times.search_s:
             return "end"
@@ -142,7 +143,7 @@ class SessionSearch:
             return None if self._is_draining(moment, length_s) else self._next(moment)
         self.client_most = most_of_client(moment.stretches) or self.client_most
         if self._is_overloaded(running, length_s):
-            return self._change("drain", 0.0)
+            return self._change(DRAIN, 0.0)
         if not self._is_long_enough(running, length_s) or self._piles_up(running, length_s):
             return None
         stays = self.purpose == AT_MOST and not running.void and is_undecided(self._known(moment.stretches))
@@ -186,7 +187,7 @@ class SessionSearch:
         length_s = self._length_s(moment.stretches)
         too_many = moment.in_flight > BACKLOG_TIMES * rate * length_s + BACKLOG
         if running.rate and too_many and not self.in_users:
-            return self._change("drain", 0.0)
+            return self._change(DRAIN, 0.0)
         self._above = purpose == "above"
         return self._change(purpose, rate)
 
@@ -204,7 +205,7 @@ class SessionSearch:
     def _recovery_of(self, stretches: Sequence[Stretch]) -> Recovery | None:
         """From the interval as it is before overload; None where no limit was broken."""
         lowest = min(self._known(stretches), key=lambda each: each.users)
-        if lowest.broken is None:
+        if lowest.broken is None or not lowest.kept:
             return None
         most = min(self.settings.max_rps or math.inf, self.client_most or math.inf)
         found = _estimate(lowest, in_users=self.in_users).interval
@@ -280,7 +281,7 @@ def known(
 def _keeping_up(stretches: Sequence[Stretch]) -> UserBracket:
     """The rates below and above which the sessions that are open grow in number until a pause."""
     pairs = [(stretch, after) for stretch, after in pairwise(stretches) if stretch.is_usable]
-    ceiling = min((stretch.rate for stretch, after in pairs if after.purpose == "drain"), default=None)
+    ceiling = min((stretch.rate for stretch, after in pairs if after.purpose == DRAIN), default=None)
     held = (stretch.rate for stretch, _ in pairs if ceiling is None or stretch.rate < ceiling)
     return UserBracket(KEEPS_UP, max(held, default=0.0), ceiling, None)
 
@@ -293,6 +294,7 @@ def known_of(
     counted = [block for _, blocks in cut for block in blocks] or whole_blocks(stretches, place)
     short = unsettled(stretches, place, counted)
     points = joined([*counted, *(each for each in short if clearly_over(each.of, each.over, limit.allowed))])
+    points = [each for each in points if each.of]  # where nothing was sent, no limit was met
     breaking = [point.users for point in points if clearly_over(point.of, point.over, limit.allowed)]
     broken = min(breaking, default=None)
     below = [each.users for each in points if each.share <= limit.allowed and (broken is None or each.users < broken)]
@@ -369,6 +371,8 @@ def answer_in_sessions(
 def _estimate(bracket: UserBracket, *, in_users: bool) -> Estimate:
     if bracket.broken is None:
         return Estimate(bracket.name, kept_everywhere=bracket.is_kept)
+    if not bracket.kept:
+        return Estimate(bracket.name)
     fitted = bracket.crossing
     interval = Interval(bracket.kept, bracket.broken) if fitted is None else fitted.interval
     rate = bracket.users

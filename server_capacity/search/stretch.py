@@ -12,6 +12,8 @@ CLIENT = "the client was the limit"
 """So the reason begins why a stretch counts for nothing in which this client could do no more."""
 
 
+DRAIN, PAUSE = "drain", "pause"
+"""Purposes of a time without load: until a backlog is gone; and for another search, which says nothing to this one."""
 NOTHING_VIOLATED = "no limit was violated in the given time: give more with --time"
 
 

@@ -14,7 +14,7 @@ from server_capacity.search.answer import Answer, Estimate, Interval
 from server_capacity.search.blocks import UsersBlock, cycle_s, joined, settled_blocks, unsettled
 from server_capacity.search.crossing import Crossing, crossing
 from server_capacity.search.low_rate_check import breaking, totals
-from server_capacity.search.stretch import NOTHING_VIOLATED, most_of_client
+from server_capacity.search.stretch import DRAIN, NOTHING_VIOLATED, most_of_client
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -70,8 +70,8 @@ class UserSearch:
         if running.rate == self.settings.max_rps and not running.void and is_undecided(found):
             return None
         purpose, users = self._next(found, running)
-        if users * DRAIN_TIMES < running.rate and self.purpose != "drain":
-            purpose, users = "drain", 0.0
+        if users * DRAIN_TIMES < running.rate and self.purpose != DRAIN:
+            purpose, users = DRAIN, 0.0
         if purpose == "end" or self._is_precise(found):
             return "end"
         self._changes += 1
@@ -226,6 +226,7 @@ def known_of(limit: Limit, blocks: Sequence[UsersBlock], short: Sequence[UsersBl
     ``short``: of stretches that did not settle, which count where they clearly break it.
     """
     points = joined([*blocks, *(each for each in short if clearly_over(each.of, each.over, limit.allowed))])
+    points = [each for each in points if each.of]  # where nothing was answered, no limit was met
     breaking = [point.users for point in points if clearly_over(point.of, point.over, limit.allowed)]
     broken = min(breaking, default=None)
     below = [each.users for each in points if each.share <= limit.allowed and (broken is None or each.users < broken)]

@@ -53,18 +53,23 @@ def scout(question: Question, waves: Waves) -> tuple[Question, Wave]:
     return replace(question, sessions=shape, settings=settings), wave
 
 
-def _request(wave: Wave) -> SessionShape | None:
-    """A request; None where none was answered, which the search itself looks into."""
+def _request(wave: Wave) -> SessionShape:
     latency = wave.summary.latency
-    return None if latency is None else SessionShape(max(latency.mean, 0.001))
+    if latency is None:
+        raise _none_completed(wave, "requests")
+    return SessionShape(max(latency.mean, 0.001))
 
 
 def _shape(wave: Wave) -> SessionShape:
     found = wave.summary.sessions
     if found is None or not found.completed or found.duration is None or found.turns is None:
-        errors = f": {wave.summary.errors[0].key}" if wave.summary.errors else f" within {length_text(float(MOST_S))}"
-        raise BenchmarkError(f"None of the first sessions was completed{errors}.", "Try one: `benchmark check`.")
+        raise _none_completed(wave, "sessions")
     return SessionShape(max(found.duration.mean, 0.001), found.turns.mean)
+
+
+def _none_completed(wave: Wave, what: str) -> BenchmarkError:
+    errors = f": {wave.summary.errors[0].key}" if wave.summary.errors else f" within {length_text(float(MOST_S))}"
+    return BenchmarkError(f"None of the first {what} was completed{errors}.", "Try one: `benchmark check`.")
 
 
 def _time_s(question: Question, shape: SessionShape) -> float | None:

@@ -17,6 +17,7 @@ from server_capacity.experiments.measurements.client_limit import ClientWatch
 from server_capacity.experiments.measurements.counting import count_stages
 from server_capacity.experiments.measurements.evidence import SearchEvidence, name_of
 from server_capacity.experiments.measurements.recorded_feed import recorded_feed
+from server_capacity.search.stretch import DRAIN, PAUSE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -79,7 +80,7 @@ def known_of(question: Question, before: Searched) -> SearchEvidence:
         found.add(
             wave,
             [
-                replace(stage, stretch=replace(stage.stretch, purpose=purpose, void=void))
+                replace(stage, stretch=replace(stage.stretch, purpose=_as_known(purpose, question), void=void))
                 for stage, (purpose, void) in zip(stages, marks, strict=True)
             ],
         )
@@ -87,6 +88,11 @@ def known_of(question: Question, before: Searched) -> SearchEvidence:
     found.leave_out_warm_up(question)
     found.leave_out_slow_down(question)
     return found
+
+
+def _as_known(purpose: str, question: Question) -> str:
+    """The purpose of a stretch; a pause for another tier does not tell that a rate piled up beside these limits."""
+    return PAUSE if purpose == DRAIN and question.is_of_streams else purpose
 
 
 def _sent_late(question: Question, wave: Wave, rows: Sequence[CountedStretch]) -> dict[int, str]:

@@ -136,6 +136,18 @@ def test_the_reference_is_what_most_variants_agree_on() -> None:
     assert {each.answers and each.answers.reference for each in rows} == {"b"}
 
 
+@pytest.mark.parametrize("unknown", [UNSTEADY, [None] * 6])
+def test_what_nobody_knows_is_no_reference_between_two_that_differ(unknown: Sequence[str | None]) -> None:
+    rows = compared(given(WORDS), given(WORDS), given(OTHER), given(unknown))
+    assert [each.answers and each.answers.equal for each in rows] == [True, True, False, None]
+
+
+def test_two_that_answer_one_question_do_not_outvote_one_that_answers_all() -> None:
+    mostly = [WORDS[0], *[""] * 5]
+    rows = compared(given(WORDS), given(mostly), given(mostly))
+    assert [each.answers and each.answers.equal for each in rows] == [True, False, False]
+
+
 @pytest.mark.parametrize("output", [None, 100.0])
 def test_what_answers_nothing_has_no_rank_beside_what_answers(output: float | None) -> None:
     """However many answer nothing: they are no majority."""

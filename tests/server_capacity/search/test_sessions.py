@@ -64,6 +64,20 @@ def test_another_search_is_gone_on_with_from_what_it_saw_near_the_answer() -> No
     assert SessionSearch([LIMIT], Settings(time_s=200), ALONE_S, single=True).resume(seen) == "end"
 
 
+def test_a_rate_at_which_nothing_was_sent_meets_no_limit() -> None:
+    nothing = replace(
+        stretch(0.2, 0.0, 1), slices=tuple(Slice(at, at + 1, 0, 0, (Count(0, 0),)) for at in range(80, 160))
+    )
+    found = answer_in_sessions([LIMIT], Settings(), [stretch(0.7, 1.0), nothing], ALONE_S, single=True)
+    assert (found.outcome, found.interval, found.estimates[0].rate) == ("cannot_tell", None, None)
+
+
+def test_a_search_that_knows_only_rates_that_broke_nothing_grows_on() -> None:
+    search = SessionSearch([LIMIT], Settings(time_s=1000), ALONE_S, single=True)
+    assert search.resume([stretch(2, 0.0)]) == 4
+    assert search.beside_s == 80
+
+
 def test_growth_begins_where_sessions_hardly_meet_and_doubles() -> None:
     search = SessionSearch([LIMIT], Settings(time_s=2000), ALONE_S)
     assert search.first_rate == 0.1

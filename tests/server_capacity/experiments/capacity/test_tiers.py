@@ -19,6 +19,7 @@ from server_capacity.experiments.measurements.user_count_search import answer_of
 from server_capacity.results.text.capacity import to_text
 from server_capacity.search.limits import limits_of
 from server_capacity.search.slow_down import SLOWER
+from server_capacity.search.stretch import DRAIN, PAUSE
 from tests.capacities import searched
 from tests.explorations import FOUND, explored, question
 from tests.waves import MS, observe, on_time, open_plan, staged, stored
@@ -85,6 +86,13 @@ def test_what_was_sent_for_a_tier_is_counted_against_the_limits_of_the_next() ->
     assert overs(Searched(searched(), known, [])) == [20, 0, 40], "every request is over 10 ms"
     assert [row.stretch.rate for row in known.rows] == [10, 0, 20]
     assert (known.shared, known.shared_s, known.load_s) == (1, 4.0, 4.0)
+
+
+def test_a_pause_for_a_tier_does_not_tell_that_a_rate_piled_up_beside_the_limits_of_the_next() -> None:
+    """Searches by token times take the rate before a pause for one that does not keep up."""
+    for asked, purpose in ((asking("tpot.p95<1s"), PAUSE), (LOOSE, DRAIN)):
+        known = known_of(asked, Searched(searched(), late_at_80(), []))
+        assert {row.stretch.purpose for row in known.rows if not row.stretch.rate} == {purpose}
 
 
 def test_why_a_stretch_counts_for_nothing_is_carried_over_but_for_what_limits_showed() -> None:
