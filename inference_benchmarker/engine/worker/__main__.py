@@ -65,6 +65,7 @@ from inference_benchmarker.plan.population import PopulationStripe
 from inference_benchmarker.records.batch_writer import BatchWriter
 from inference_benchmarker.records.counting import CountingBatchWriter
 from inference_benchmarker.system.host import LOOPBACK, brand, die_with_parent
+from inference_benchmarker.system.time_slice import ask_for_short_slices
 from inference_benchmarker.wave.plan_file import scheduled
 from inference_benchmarker.wave.run_dir import RunDir
 from inference_benchmarker.words.redact import own_secrets, prepare
@@ -325,6 +326,7 @@ def main() -> None:
     job = json.loads(line)
     die_with_parent(job["parent"])
     brand(os.environ[MARK])
+    ask_for_short_slices()
     run_dir = RunDir(Path(job["run_dir"]))
     plan = scheduled(WavePlan.from_json(job["plan"]), run_dir)
     set_up_logging(debug=plan.debug)
