@@ -161,7 +161,7 @@ def _after(users: _Users, stages: Sequence[StageFacts], place: int) -> Recovery 
     worst = users.median(max(stage.start_ns, stage.end_ns - HELD * NS), stage.end_ns)
     if worst is None or worst <= _limit(before[0]):
         return None
-    return _watch(users, stage.end_ns, _until(stage, later), before)
+    return _watch(users, stage.end_ns, _until(stages, place, _calm_rate(users, stages[:place], before[0])), before)
 
 
 def _watch(users: _Users, start_ns: int, end_ns: int, earlier: tuple[float, str]) -> Recovery | None:
@@ -206,12 +206,23 @@ def _falls(stage: StageFacts, later: StageFacts) -> bool:
     return after.from_rps < stage.stage.to_rps or after.to_rps < after.from_rps <= stage.stage.to_rps
 
 
-def _until(stage: StageFacts, later: Sequence[StageFacts]) -> int:
-    """When the load rises again: above what it fell to (a pause does not count), or back to the stage's own rate."""
-    own = _peak(stage)
+def _calm_rate(users: _Users, earlier: Sequence[StageFacts], before_s: float) -> float:
+    """The highest rate of the earlier stages whose median response time was within the limit."""
+    medians = ((_peak(stage), users.median(stage.start_ns, stage.end_ns)) for stage in earlier)
+    return max(rate for rate, median in medians if median is not None and median <= _limit(before_s))
+
+
+def _until(stages: Sequence[StageFacts], place: int, calm_rate: float) -> int:
+    """When the load rises again: above what it fell to (a pause does not count), or back to the stage's own rate.
+
+    Also when a rate begins that is higher than any at which the endpoint was calm, and nothing is in flight any more:
+    it may be too high by itself.
+    """
+    own, later = _peak(stages[place]), stages[place + 1 :]
     fallen = min(own, next((_peak(each) for each in later if _peak(each)), 0.0))
-    for each in later:
-        if _peak(each) > fallen or (each is not later[0] and _peak(each) == own):
+    for last, each in pairwise(stages[place:]):
+        rises = _peak(each) > fallen or (each is not later[0] and _peak(each) == own)
+        if rises or (_peak(each) > calm_rate and not last.in_flight_end):
             return each.start_ns
     return later[-1].end_ns
 

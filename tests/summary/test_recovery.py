@@ -18,6 +18,7 @@ from inference_benchmarker.report.text import to_text
 from inference_benchmarker.summary import recovery
 from inference_benchmarker.summary.summarising import summarise
 from inference_benchmarker.verdict.verdict import judge
+from inference_benchmarker.wave.report_check import check_report
 from inference_benchmarker.words.units import NS
 from tests.mentions import mentions
 from tests.parts import in_memory, in_parts
@@ -120,7 +121,9 @@ def test_it_is_watched_until_the_load_rises_again() -> None:
         ("0:9s,again=100:20s,10:30s", None),  # the load fell to nothing, and came back as high
         ("0:9s,again=200:20s,10:30s", None),
         ("50..200:20s,10:30s", None),  # it rose above the spike along the ramp
-        ("0:9s,50:9s,again=100:20s,50:9s", 18),
+        ("0:9s,20:9s,again=100:20s,50:9s", 18),
+        ("0:9s,50:9s,again=100:20s,50:9s", None),  # nothing was in flight: 50/s may be too much by itself
+        ("50:9s,40:9s,again=100:20s,50:9s", 18),
         ("100..20:9s,again=100:20s,50:9s", 9),
         ("60..20:9s,30..60:9s,again=61:20s", 18),
     ],
@@ -128,6 +131,17 @@ def test_it_is_watched_until_the_load_rises_again() -> None:
 def test_nothing_is_watched_through_a_load_as_high_as_the_stages_own(later: str, watched_s: float | None) -> None:
     found = recoveries(wave(f"20:10s,spike=100:5s,{later}", lambda at: 900 if 11 <= at < 34 else 20)).get("spike")
     assert (found and found.watched_s) == watched_s
+
+
+def test_a_run_that_was_watched_for_longer_still_loads() -> None:
+    facts = wave("20:10s,spike=100:5s,0:9s,50:9s", lambda at: 900 if at >= 11 else 20)
+    found = encoded(summary_of(facts, summarise(facts), judge(facts, summarise(facts))))
+    rows = found["stages"]
+    longer = {"recovery_s": None, "watched_s": 18.0, "before_s": 0.02, "before_stage": "1", "after_s": 0.9}
+    stored = {**found, "stages": [{**row, "recovery": longer} if row["name"] == "spike" else row for row in rows]}
+    check_report(stored, found)
+    with pytest.raises(ValueError, match=r"stages\[1\].recovery is None, and .* follows from the requests"):
+        check_report(found, stored)
 
 
 def test_the_stage_before_is_the_fastest_of_those_at_a_lower_rate() -> None:
