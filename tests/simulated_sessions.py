@@ -18,7 +18,7 @@ from inference_benchmarker.words.units import NS
 from server_capacity.search.limits import limits_of
 from server_capacity.search.search import Moment
 from server_capacity.search.sessions import SessionSearch, answer_in_sessions
-from server_capacity.search.settings import Settings
+from server_capacity.search.settings import Settings, time_for
 from server_capacity.search.stretch import Count, Slice
 from server_capacity.search.track import Track
 
@@ -329,10 +329,11 @@ def session_alone_s(kind: Kind, seed: int, number: int = 8) -> float:
     return sum(length for _, length in wave.ended) / len(wave.ended)
 
 
-def searched(kind: Kind, seed: int, lengths: float, *, in_users: bool = False) -> Searched:
-    """A search that lasts for so many lengths of a session alone; reports come in a second late."""
+def searched(kind: Kind, seed: int, lengths: float | None = None, *, in_users: bool = False) -> Searched:
+    """A search for so many lengths of a session alone, or for the command's time; reports come in a second late."""
     session_s, limits = session_alone_s(kind, -1 - seed), kind.limits
-    settings = Settings(time_s=max(180.0, lengths * session_s))
+    usual_s = Settings().load_s(session_s) if kind.single else time_for(session_s)
+    settings = Settings(time_s=usual_s if lengths is None else lengths * session_s)
     search = SessionSearch(limits, settings, session_s, in_users=in_users, single=kind.single)
     wave, track, now = SessionWave(kind, seed, in_users=in_users), Track(), 0
     rate = search.first_rate

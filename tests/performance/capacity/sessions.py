@@ -10,13 +10,13 @@ import csv
 import math
 import time
 from concurrent.futures import ProcessPoolExecutor
+from functools import partial
 from pathlib import Path
 from statistics import fmean, median
 
 from server_capacity.experiments.measurements.windows import wilson
 from tests.simulated_sessions import KINDS, searched, share_over
 
-LENGTHS = 120.0
 _HEAD = (
     f"{'sessions':21} truth  searches  coverage (95% interval)  low above    bias  half-width"
     "  differs (95% interval)  lower end above, after overload"
@@ -24,13 +24,15 @@ _HEAD = (
 _NONE = (math.nan,) * 3
 
 
-def _found(task: tuple[str, int]) -> tuple[str, int, str, float, float, float, float, float, str]:
+def _found(
+    task: tuple[str, int], lengths: float | None
+) -> tuple[str, int, str, float, float, float, float, float, str]:
     """A search: its kind, seed, outcome, rate and interval from below, and lower ends after overload; nan for none.
 
     At last "differs" where overload changed it, "same" where it did not, else "unknown".
     """
     name, seed = task
-    found = searched(KINDS[name], seed, LENGTHS).answer
+    found = searched(KINDS[name], seed, lengths).answer
     memory = found.memory
     below = found if memory is None else memory.below
     rate, low, high = (below.rate, below.interval.low, below.interval.high) if below.interval else _NONE
@@ -79,6 +81,7 @@ def main(arguments: list[str]) -> None:
     parser.add_argument("--searches", type=int, default=50, metavar="N", help="of each kind (default 50)")
     parser.add_argument("--first-seed", type=int, default=0, metavar="N", help="of the searches (default 0)")
     parser.add_argument("--kinds", nargs="+", default=list(KINDS), choices=KINDS, metavar="KIND", help="these alone")
+    parser.add_argument("--lengths", type=float, metavar="N", help="of a session alone (default: the command's time)")
     parser.add_argument("--processes", type=int, default=2, metavar="N", help="at a time (default 2)")
     parser.add_argument("--results", metavar="FILE", help="append each search to this file, and go on where it ended")
     parser.add_argument("--most", type=float, default=math.inf, metavar="S", help="begin none after so many seconds")
@@ -88,7 +91,7 @@ def main(arguments: list[str]) -> None:
     options = parser.parse_args(arguments)
     if options.truths:
         for name in options.kinds:
-            near = KINDS[name].truth or searched(KINDS[name], 0, LENGTHS).answer.rate or 1.0
+            near = KINDS[name].truth or searched(KINDS[name], 0).answer.rate or 1.0
             rate, error = truth_near(name, near, options.truths)
             print(f"{name:21} {rate:.4g}/s ± {error:.1%}", flush=True)
         return
@@ -101,7 +104,7 @@ def main(arguments: list[str]) -> None:
         for place in range(0, len(tasks), options.processes):
             if time.monotonic() - begun > options.most:
                 break
-            for found in pool.map(_found, tasks[place : place + options.processes]):
+            for found in pool.map(partial(_found, lengths=options.lengths), tasks[place : place + options.processes]):
                 csv.writer(lines).writerow(found)
                 lines.flush()
                 rows.append([str(each) for each in found])
