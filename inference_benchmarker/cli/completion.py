@@ -36,7 +36,7 @@ _ABOUT = {
     "endpoint": "the embedded endpoint on its own",
     "endpoints": "undo what killed commands left behind",
     "hosts": "check or install on other hosts",
-    "manifests": "print Kubernetes objects for a wave from pods",
+    "manifests": "print Kubernetes objects that send load from pods",
     "kubernetes": "fetch or remove waves from pods",
     "completion": "the script for a shell",
 }

@@ -39,7 +39,7 @@ def stage_lines(summary: Summary, plan: WavePlan, width: int | None = None) -> I
     head = _OFFERED if shown[0].summary.sessions is None else _OF_SESSIONS
     yield from aligned([head, *map(_offered, shown)], width)
     if isinstance(plan.load, OpenLoop) and plan.load.arrivals == "poisson":
-        yield f"{INDENT}planned: arrivals per second as drawn (Poisson); only their expected value is the rate"
+        yield f"{INDENT}planned: arrivals per second as drawn (Poisson); on average, they equal the rate"
     yield ""
     header = [_TIMES[0] + _nearness(shown), *_TIMES[1:]]
     limits = [[_LIMITS], *([_limits_met(row, slos)] for row in shown)] if slos else [[]] * (len(shown) + 1)

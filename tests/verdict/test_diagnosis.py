@@ -279,7 +279,7 @@ class TestHardware:
     )
     def test_a_share_of_the_whole_and_what_it_means(self, share: float, said: str) -> None:
         text = remarks(wave(cpu(4800 * share, 4800)))["cpu"]
-        most = "" if share == 1 else ", at most 4,800% (100%)"
+        most = "" if share == 1 else ", peak 4,800% (100%)"
         assert text.startswith(f"CPU: {4800 * share:,.0f}% of 4,800% ({share:.0%}){most}, on 2 x ml.g5.12xlarge.")
         assert text.partition("ml.g5.12xlarge. ")[2].startswith(said)
         assert bool(said) == ("ml.g5.12xlarge. " in text)
@@ -350,7 +350,7 @@ class TestHardware:
     def test_inference_servers_tell_of_each_gpu(self) -> None:
         rows = [row("gpu_use", "dcgm", unit="Percent", Average=a, Maximum=m) for a, m in ((80, 90), (20, 100))]
         assert used_hardware(rows) == [Use("GPU", 50.0, 100, 100.0, of="2 GPUs")]
-        assert remarks(wave(*rows))["gpu"] == "GPU (2 GPUs): 50%, at most 100%."
+        assert remarks(wave(*rows))["gpu"] == "GPU (2 GPUs): 50%, peak 100%."
 
     def test_two_who_tell_of_the_same_gpu_are_not_mixed(self) -> None:
         """Triton's page and DCGM's, each in its own unit."""
@@ -371,7 +371,7 @@ class TestHardware:
 
     def test_inference_servers_tell_of_their_cache(self) -> None:
         rows = [row("kv_cache_use", "vllm", unit="Ratio", Average=0.93, Maximum=0.999)]
-        assert remarks(wave(*rows))["kv_cache"].startswith("KV cache: 93%, at most 99.9%. Used up: requests wait")
+        assert remarks(wave(*rows))["kv_cache"].startswith("KV cache: 93%, peak 99.9%. Used up: requests wait")
 
     @pytest.mark.parametrize("beside", [("gpu_memory_total", 40.0), ("gpu_memory_free", 30.0)])
     def test_memory_that_is_used_is_a_share_of_what_there_is(self, beside: tuple[str, float]) -> None:

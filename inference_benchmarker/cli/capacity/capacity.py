@@ -64,7 +64,7 @@ lower end.
 
   benchmark capacity --demo                      try it: two minutes
   benchmark capacity --demo --llm                how many users an LLM engine serves
-  benchmark capacity URL --slo 'p99<200ms'       or --factories-file FILE
+  benchmark capacity URL --slo 'p99<200ms'
   benchmark capacity --verify DIR_plan           verify a plan at its target rate
   benchmark capacity --factories-file FILE --target-rps 1000 \\
       --vary instance_type=ml.m5.xlarge,ml.c5.xlarge

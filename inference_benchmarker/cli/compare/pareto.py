@@ -30,7 +30,7 @@ KIND = "pareto"
 _DESCRIPTION = """\
 Compares the tokens/s that each user gets with the tokens/s that each GPU generates, at every load of every run. Each
 load is a point; a point beaten in both by another is not on the Pareto frontier. The first line says which run is
-better for which users; for a single run, how much it generates and what each user then gets. The runs are waves to a
+better at which speed; for a single run, how much it generates and what each user then gets. The runs are waves to a
 language model that streams its answers.
 
   benchmark pareto runs/fp16 runs/fp8 --gpus 8 --price gpu=2.50

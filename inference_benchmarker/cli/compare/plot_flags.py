@@ -75,7 +75,7 @@ PLOT: Table = {
         Flag(
             "--plot-metadata",
             "JSON|FILE",
-            "a JSON object with one entry per run directory name: legend renames the run, other keys are shown on "
+            "a JSON object with one entry per run directory name: the key legend renames the run, others are shown on "
             "hover",
             _metadata,
         ),

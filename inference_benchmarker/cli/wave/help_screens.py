@@ -42,17 +42,17 @@ commands (each with --help):
   benchmark report [DIR]       print the report of a run, even if interrupted
   benchmark plot [DIR...]      plot one or more runs on one HTML page
   benchmark compare BASE NEW   compare two runs or sets of runs
-  benchmark ab A B             send one load to two endpoints, in random order
+  benchmark ab A B             send the same load to two endpoints in turn
   benchmark pareto RUN...      compare tokens/s per user and per GPU, and cost
   benchmark replay FILE        show what a recording contains, and send nothing
   benchmark metrics            collect server metrics for a past period
   benchmark client             measure how much load this machine can send
   benchmark endpoint           run the embedded endpoint on its own
   benchmark hosts COMMAND      prepare, check and clean hosts that send load
-  benchmark --kubernetes       send a wave from pods, through your kubectl
-  benchmark kubernetes fetch   fetch the results of that wave
+  benchmark --kubernetes       send the load from pods, through your kubectl
+  benchmark kubernetes fetch   fetch the results of such a run
   benchmark kubernetes clean   remove Jobs that ended or never began
-  benchmark manifests          print Kubernetes objects for a wave from pods
+  benchmark manifests          print Kubernetes objects that send load from pods
   benchmark endpoints clean    remove endpoints left behind by killed commands
   benchmark completion SHELL   print the completion script for bash or zsh
 """

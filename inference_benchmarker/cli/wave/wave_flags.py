@@ -278,7 +278,7 @@ WAVE_FLAGS = table_for(
                 "--metrics-wait",
                 "S",
                 "seconds to wait at most for CloudWatch metrics after the wave (default: each block's Lag plus 5 "
-                "Periods; the 5 Periods count as at least 2 and at most 15 minutes)",
+                "Periods; the 5 Periods are at least 2 min, at most 15 min)",
                 _seconds_to_wait,
             ),
         ],

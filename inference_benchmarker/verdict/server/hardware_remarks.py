@@ -66,9 +66,9 @@ def hardware_remarks(platform: PlatformMetrics) -> Iterator[Remark]:
 
 
 def _amounts(use: Use) -> str:
-    """198% of 400% (50%), at most 204% (51%), on 1 x ml.g5.xlarge."""
+    """198% of 400% (50%), peak 204% (51%), on 1 x ml.g5.xlarge."""
     words: list[str] = []
-    for before, value, share in (("", use.average, use.share), ("at most ", use.maximum, use.peak)):
+    for before, value, share in (("", use.average, use.share), ("peak ", use.maximum, use.peak)):
         if value is None:
             continue
         text = _percent(value if use.percent else 100 * value)

@@ -152,7 +152,7 @@ def _waiting(platform: PlatformMetrics) -> Iterator[Remark]:
     for row in queues:
         waiting, most = row.statistics.get("Average"), row.statistics.get("Maximum")
         if (waiting or 0) > LEAST_WAITING:
-            top = "" if most is None else f", at most {most:,.4g}"
+            top = "" if most is None else f", peak {most:,.4g}"
             yield Remark(
                 "queueing",
                 f"{waiting:,.3g} requests waited at the server on average{top}{_which(row, queues)}",

@@ -80,8 +80,8 @@ def _both(aware: ReplicaOption, spread: ReplicaOption, plan: UsersPlan) -> str:
     return (
         f"Prefix-aware routing finds {shares[0]} of the input tokens in the cache, so each replica serves at least "
         f"{values[0]} {unit}. Random routing over {replicas_text(spread.replicas)} finds {shares[1]}, and each serves "
-        f"at least {values[1]}. One replica alone serves {metric_text(plan.measured.low)}. Both are simulated, with "
-        "the uneven load that chance causes."
+        f"at least {values[1]}. One replica alone serves {metric_text(plan.measured.low)}. Both routings are "
+        "simulated, with load uneven by chance."
     )
 
 

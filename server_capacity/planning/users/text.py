@@ -106,7 +106,7 @@ def _engine(plan: UsersPlan) -> Iterator[str]:
     prefill, step = (":".join(f"{each:.4g}" for each in values) for values in (engine.prefill_ms, engine.step_ms))
     yield (
         f"The simulated engine is fitted to the search's {engine.streams:,} streams (--prefill-ms={prefill} "
-        f"--step-ms={step}). With {comparison.conversations:,} of the conversations, a simulated replica meets "
+        f"--step-ms={step}). Sent {comparison.conversations:,} of the conversations, a simulated replica meets "
         f"the limits up to {comparison.users:,} users."
     )
 
@@ -119,6 +119,6 @@ def _costs(plan: UsersPlan) -> Iterator[str]:
     of_one, of_user = money_text(conversation, cost.currency), money_text(user, cost.currency)
     yield (
         f"A conversation costs {of_one}, a user {of_user} per month, with {replicas_text(plan.chosen.replicas)} day "
-        f"and night at {cost.price_per_hour:g} {cost.currency} per hour of {cost.instance_type} ({beside}); a month "
+        f"and night at {cost.price_per_hour:g} {cost.currency} per hour for {cost.instance_type} ({beside}); a month "
         "has 730 hours."
     )

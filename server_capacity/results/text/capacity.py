@@ -96,7 +96,7 @@ def _sessions(found: CapacityResult) -> Iterator[str]:
     at = found.sessions
     if at is None or at.sessions_per_s is None:
         return
-    cached = "" if at.cached_tokens_per_s is None else f" ({metric_text(at.cached_tokens_per_s)} cached)"
+    cached = "" if at.cached_tokens_per_s is None else f" ({metric_text(at.cached_tokens_per_s)}/s cached)"
     given = [
         (at.sessions_per_s, "sessions/s"),
         (None if found.in_ == "users" else at.open_sessions, "sessions open at a time"),

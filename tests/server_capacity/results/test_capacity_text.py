@@ -278,7 +278,7 @@ def test_a_search_for_sessions_is_in_their_unit_and_says_the_load_in_others() ->
     lines = to_text(data).splitlines()
     assert "up to 1.74 sessions/s (95% interval: 1.68 to 1.80)" in lines[0]
     text = " ".join(" ".join(lines).split())
-    assert "1.68 sessions/s, 24.2 sessions open at a time, 6.9 turns/s, 5,200 input tokens/s (4,100 cached)." in text
+    assert "1.68 sessions/s, 24.2 sessions open at a time, 6.9 turns/s, 5,200 input tokens/s (4,100/s cached)." in text
     assert "14.4 s" in text
     assert "12.9 s" in text
 
