@@ -15,6 +15,8 @@ from inference_benchmarker.embedded.llm.rules import PROFILES
 from inference_benchmarker.embedded.llm.token_job import TokenJob
 from inference_benchmarker.plan.slo import Slo
 from inference_benchmarker.words.units import NS
+from server_capacity.search.keeping_up import SLOWER as USUALLY_SLOWER
+from server_capacity.search.keeping_up import slower_of
 from server_capacity.search.limits import limits_of
 from server_capacity.search.search import Moment
 from server_capacity.search.sessions import SessionSearch, answer_in_sessions
@@ -251,7 +253,7 @@ class SessionWave:
 
 
 class Slices:
-    """What a wave had in each second: as it comes in, or by when turns were due and sessions ended."""
+    """What a wave had in each second: as it comes in, or by when turns were due and sessions began."""
 
     def __init__(
         self,
@@ -269,7 +271,7 @@ class Slices:
         for at in wave.begun:
             self.begun[int(at)] += 1
         for at, length in wave.ended:
-            self.ended[int(at)].append(length)
+            self.ended[int(at - length if by_due else at)].append(length)
         for turn, due, first, done, output in wave.turns:
             times = {"ttft": first - due, "latency": done - due, "tpot": (done - first) / max(output - 1, 1)}
             self._add(limits, int(due if by_due else done), turn, times)
@@ -334,7 +336,8 @@ def searched(kind: Kind, seed: int, lengths: float | None = None, *, in_users: b
     session_s, limits = session_alone_s(kind, -1 - seed), kind.limits
     usual_s = Settings().load_s(session_s) if kind.single else time_for(session_s)
     settings = Settings(time_s=usual_s if lengths is None else lengths * session_s)
-    search = SessionSearch(limits, settings, session_s, in_users=in_users, single=kind.single)
+    slower = slower_of(limits, session_s / kind.drawn(random.Random(0))[0].output) if kind.single else USUALLY_SLOWER
+    search = SessionSearch(limits, settings, session_s, in_users=in_users, single=kind.single, slower=slower)
     wave, track, now = SessionWave(kind, seed, in_users=in_users), Track(), 0
     rate = search.first_rate
     wave.change(0, rate)
@@ -360,7 +363,9 @@ def searched(kind: Kind, seed: int, lengths: float | None = None, *, in_users: b
         )
         for stretch in track.stretches(now, wave.open)
     ]
-    answer = answer_in_sessions(limits, settings, final, session_s, in_users=in_users, single=kind.single)
+    answer = answer_in_sessions(
+        limits, settings, final, session_s, in_users=in_users, single=kind.single, slower=slower
+    )
     return Searched(answer, tuple(final), session_s)
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from itertools import pairwise, takewhile
+from statistics import median
 from typing import TYPE_CHECKING, NamedTuple
 
 from server_capacity.search.answer import Answer, Estimate, Interval, Memory
@@ -37,6 +38,8 @@ LEAST_LENGTH_S = 1.0
 STUCK_LENGTHS, RETURN_LENGTHS, DRAINED_LENGTHS = 4.0, 10.0, 14.0
 FALLEN, DRAINED_TIMES, DRAINED_MORE = 0.9, 1.5, 2.0
 """A return lasts for so long at most: where the open sessions become no fewer, where they do, and once few are open."""
+LOWER = 0.6
+"""Times a rate: at what is less, the endpoint keeps up where that one is hardly too high."""
 DOWN, LEAST_SERVED = 0.85, 0.75
 """Of a rate, or of what was served meanwhile where that is less: so far below it is the next one, but not further."""
 
@@ -251,6 +254,23 @@ def from_below(stretches: Sequence[Stretch]) -> list[Stretch]:
 def held_s(limits: Sequence[Limit], stretch: Stretch) -> float:
     """The mean length of its sessions; 0 where it broke a limit."""
     return stretch.mean_s if stretch.rate > 0 and not is_broken(limits, stretch) else 0.0
+
+
+def length_below(rate: float, limits: Sequence[Limit], stretches: Sequence[Stretch], session_s: float) -> float:
+    """The usual mean length of sessions at lower rates that broke nothing, from below.
+
+    At a rate that is too high, lengths grow with the backlog, and would explain it. While a search runs, long sessions
+    are still open: what they have lasted by then counts, too.
+    """
+    open_, lengths = 0, []
+    for each in from_below(stretches):
+        open_s = 0.0
+        for part in each.slices:
+            open_s += max(0, open_) * (part.end_s - part.start_s)
+            open_ += part.sent - part.answered
+        if 0 < each.rate < LOWER * rate and each.is_usable and not is_broken(limits, each):
+            lengths.append(max(each.spent_s, open_s) / each.answered)
+    return max(session_s, median(lengths) if lengths else 0.0)
 
 
 def length_at(rate: float, limits: Sequence[Limit], stretches: Sequence[Stretch], session_s: float) -> float:

@@ -12,13 +12,13 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from itertools import pairwise
 from statistics import geometric_mean
 from typing import TYPE_CHECKING, Literal
 
 from server_capacity.search.answer import Answer, Estimate, Interval
 from server_capacity.search.blocks import SMALL_CHANGE, blocks_of, joined, unsettled, whole_blocks
 from server_capacity.search.crossing import Crossing, crossing
+from server_capacity.search.keeping_up import SLOWER, rate_kept_up, with_drained
 from server_capacity.search.limit_bracket import KEEPS_UP, WAITED
 from server_capacity.search.recovery import (
     AFTER,
@@ -28,12 +28,14 @@ from server_capacity.search.recovery import (
     held_s,
     is_broken,
     length_at,
+    length_below,
     with_overload,
 )
 from server_capacity.search.search import Moment
 from server_capacity.search.settings import SessionTimes
-from server_capacity.search.stretch import DRAIN, most_of_client
+from server_capacity.search.stretch import DRAIN, PAUSE, most_of_client
 from server_capacity.search.users import (
+    CLEARLY_OVER,
     NARROW,
     UserBracket,
     clearly_over,
@@ -60,21 +62,22 @@ LEFT_OUT_SMALL, LEFT_OUT_LARGE = 1.0, 2.0
 BLOCK_LENGTHS, LEAST_BLOCK_S = 2.0, 2.0
 AWAY, MOST_AWAY = 0.5, 0.12
 NEAR = 0.35
-BACKLOG, BACKLOG_TIMES, UNBROKEN_TIMES = 10.0, 1.7, 4.0
+BACKLOG, BACKLOG_TIMES = 10.0, 1.7
 """Sessions that are open beyond what their rate and length give: more is a backlog that grows."""
 DRAINED = 1.1
-LONGEST_DRAIN = 30.0
+LONGEST_DRAIN, LONGEST_SERVED_S = 30.0, 300.0
+"""Session lengths for which a pause lasts at most, and seconds while the endpoint serves what is left."""
 MOST_CHANGES = 900
 WIDER = (2.15, 1.0)
 """Times an interval's lower and upper part: found on simulated searches.
 
 Most searches see fewer of the rare long bursts than there are, so they err upwards.
 """
-WIDER_OF_REQUESTS = (1.5, 1.4)
+WIDER_OF_REQUESTS = (1.8, 1.2)
 """The same of streamed requests, which do not come together in sessions."""
 SLOPE_SPREAD = 1.2
 """Turns that are over by their own length are so at any rate: the share rises by less than that of like requests."""
-PILED_UP_TIMES, PILED_UP = 2.0, 5.0
+PILED_UP_TIMES, PILED_UP, PILED_UP_LENGTHS = 2.0, 5.0, 10.0
 """The same of streamed requests, of which growth waits for more than so many."""
 AT_MOST = "at most"
 ALONE = 0.3
@@ -85,8 +88,9 @@ class SessionSearch:
     """Asked several times a second for the next rate of sessions. ``purpose``: of the stretch that runs.
 
     ``session_s``: the length of a session that is nearly alone. ``in_users``: rates are numbers of open sessions.
-    ``single``: they are requests, whose search does not end with overload and the return from it. ``client_most``: the
-    highest that the client could do, where it was the limit. ``beside_s``: the load of another search that it knows,
+    ``single``: they are requests, whose search does not end with overload and the return from it. ``slower``: times
+    their length alone, they may last with every limit met. ``client_most``: the highest that the client could do, where
+    it was the limit. ``beside_s``: the load of another search that it knows,
     and that it would not have sent itself.
     """
 
@@ -98,6 +102,7 @@ class SessionSearch:
         *,
         in_users: bool = False,
         single: bool = False,
+        slower: float = SLOWER,
     ) -> None:
         self.limits, self.settings, self.session_s, self.in_users = limits, settings, session_s, in_users
         first = 1.0 if in_users else 1.0 / session_s
@@ -107,7 +112,7 @@ class SessionSearch:
         self.beside_s = 0.0
         self._least = 1.0 if in_users else ALONE / session_s
         self._times = settings.times_of_sessions(session_s)
-        self._wider, self._single = WIDER, single
+        self._wider, self._single, self._slower = WIDER, single, slower
         if single:
             self._wider = WIDER_OF_REQUESTS
             self._times = SessionTimes(settings.load_s(session_s), settings.load_s(session_s))
@@ -140,32 +145,42 @@ class SessionSearch:
         if self.purpose in AFTER or load_s >= times.search_s:
             return self._recover(moment.stretches) if times.recovers else "end"
         if not running.rate:
-            return None if self._is_draining(moment, length_s) else self._next(moment)
+            return None if self._is_draining(moment) else self._next(moment)
         self.client_most = most_of_client(moment.stretches) or self.client_most
-        if self._is_overloaded(running, length_s):
+        if self._is_overloaded(moment.stretches):
             return self._change(DRAIN, 0.0)
-        if not self._is_long_enough(running, length_s) or self._piles_up(running, length_s):
+        if not self._is_long_enough(running, length_s) or self._piles_up(moment.stretches):
             return None
         stays = self.purpose == AT_MOST and not running.void and is_undecided(self._known(moment.stretches))
         return None if stays else self._next(moment)
 
-    def _is_draining(self, moment: Moment, length_s: float) -> bool:
+    def _is_draining(self, moment: Moment) -> bool:
         """Tells whether more sessions are open than at the next rate."""
-        _, rate = self._aim(moment.stretches[:-1])
+        _, rate = self._aim(moment.stretches)
+        length_s = self._length_below_s(moment.stretches, rate)
         pause = moment.stretches[-1]
-        return moment.in_flight > DRAINED * rate * length_s + 1 and pause.seconds < LONGEST_DRAIN * length_s
+        is_served = any(part.answered for part in pause.slices if part.end_s > pause.end_s - LEAST_S - length_s)
+        longest_s = max(LONGEST_DRAIN * length_s, LONGEST_SERVED_S if is_served and self._single else 0.0)
+        return moment.in_flight > DRAINED * rate * length_s + 1 and pause.seconds < longest_s
 
-    def _is_overloaded(self, running: Stretch, length_s: float) -> bool:
+    def _is_overloaded(self, stretches: Sequence[Stretch]) -> bool:
         """Tells whether more sessions are open than a steady state has."""
+        running = stretches[-1]
         if self.in_users or running.seconds < LEAST_S:
             return False
+        if is_broken(self.limits, running):
+            times, length_s = BACKLOG_TIMES, self._length_s(stretches)
+        else:
+            times, length_s = self._slower, self._length_below_s(stretches, running.rate)
         usual = max(running.rate * length_s, 0 if self._single else running.inherited)
-        times = BACKLOG_TIMES if is_broken(self.limits, running) else UNBROKEN_TIMES
         return running.in_flight > times * usual + BACKLOG
 
-    def _piles_up(self, running: Stretch, length_s: float) -> bool:
+    def _piles_up(self, stretches: Sequence[Stretch]) -> bool:
         """Tells whether growth waits for requests in flight: nobody knows yet whether they are over a limit."""
-        usual = running.rate * length_s
+        running = stretches[-1]
+        if running.seconds >= PILED_UP_LENGTHS * self.session_s:
+            return False
+        usual = running.rate * self.session_s
         return self._single and self.purpose == "grow" and running.in_flight > PILED_UP_TIMES * usual + PILED_UP
 
     def _is_long_enough(self, running: Stretch, length_s: float) -> bool:
@@ -184,10 +199,10 @@ class SessionSearch:
             return "end"
         if self._is_precise(found):
             return self._recover(moment.stretches) if self._times.recovers else "end"
-        length_s = self._length_s(moment.stretches)
+        length_s = self._length_below_s(moment.stretches, rate)
         too_many = moment.in_flight > BACKLOG_TIMES * rate * length_s + BACKLOG
         if running.rate and too_many and not self.in_users:
-            return self._change(DRAIN, 0.0)
+            return self._change(PAUSE, 0.0)  # they are too many for the next rate, maybe not for this one
         self._above = purpose == "above"
         return self._change(purpose, rate)
 
@@ -219,10 +234,11 @@ class SessionSearch:
         lowest = min(self._known(stretches), key=lambda each: each.users)
         if lowest.broken is None:
             return self._grown(stretches, most)
-        if lowest.broken <= self._least:
+        if lowest.broken <= self._least and _over_at(lowest) >= CLEARLY_OVER:
             return "end", lowest.broken
-        if lowest.crossing is None:
-            return "bisect", self._whole(min(max(self._least, lowest.users), most))
+        between = lowest.between if lowest.name == KEEPS_UP else None
+        if lowest.crossing is None or between is not None:
+            return "bisect", self._whole(min(max(self._least, between or lowest.users), most))
         away = min(MOST_AWAY, AWAY / lowest.crossing.slope) * (-1 if self._above else 1)
         return ("below" if self._above else "above"), self._whole(min(lowest.users * math.exp(away), most))
 
@@ -239,11 +255,17 @@ class SessionSearch:
         return float(max(1, round(rate))) if self.in_users else rate
 
     def _known(self, stretches: Sequence[Stretch]) -> list[UserBracket]:
-        return known(self.limits, stretches, self.session_s, self._wider)
+        return known(self.limits, stretches, self.session_s, self._wider, self._slower)
 
     def _length_s(self, stretches: Sequence[Stretch]) -> float:
         """The mean length of sessions at the rate of those that broke nothing where it is longest."""
         return max(self.session_s, *map(self._held_s, from_below(stretches)))
+
+    def _length_below_s(self, stretches: Sequence[Stretch], rate: float) -> float:
+        """The usual length at a rate; of sessions whose limits show a queue, that of all that broke none."""
+        if self._waits_s and not self._single:
+            return self._length_s(stretches)
+        return length_below(rate, self.limits, stretches, self.session_s)
 
     def _held_s(self, stretch: Stretch) -> float:
         """Computed once: this is asked each time."""
@@ -264,26 +286,29 @@ class SessionSearch:
         return rate
 
 
+def _over_at(bracket: UserBracket) -> int:
+    """The number over a limit at the lowest rate that broke it, and below."""
+    return sum(point.over for point in bracket.points if bracket.broken is not None and point.users <= bracket.broken)
+
+
 def _load_s(stretches: Sequence[Stretch]) -> float:
     """The seconds of load; pauses are none."""
     return sum(stretch.seconds for stretch in stretches if stretch.rate > 0)
 
 
 def known(
-    limits: Sequence[Limit], stretches: Sequence[Stretch], session_s: float, wider: tuple[float, float] = WIDER
+    limits: Sequence[Limit],
+    stretches: Sequence[Stretch],
+    session_s: float,
+    wider: tuple[float, float] = WIDER,
+    slower: float = SLOWER,
 ) -> list[UserBracket]:
-    """The knowledge of each limit, from below, and of keeping up where no limit is broken."""
-    stretches = from_below(stretches)
+    """The knowledge of each limit, from below, and of keeping up where no limit is broken at a lower rate."""
+    stretches = with_drained(from_below(stretches))
     found = [known_of(limit, place, stretches, session_s, wider) for place, limit in enumerate(limits)]
-    return found if any(each.broken for each in found) else [*found, _keeping_up(stretches)]
-
-
-def _keeping_up(stretches: Sequence[Stretch]) -> UserBracket:
-    """The rates below and above which the sessions that are open grow in number until a pause."""
-    pairs = [(stretch, after) for stretch, after in pairwise(stretches) if stretch.is_usable]
-    ceiling = min((stretch.rate for stretch, after in pairs if after.purpose == DRAIN), default=None)
-    held = (stretch.rate for stretch, _ in pairs if ceiling is None or stretch.rate < ceiling)
-    return UserBracket(KEEPS_UP, max(held, default=0.0), ceiling, None)
+    keeping_up = rate_kept_up(limits, stretches, session_s, slower)
+    lowest = min((each.users for each in found), default=math.inf)
+    return [*found, keeping_up] if keeping_up.broken is None or keeping_up.broken <= lowest else found
 
 
 def known_of(
@@ -291,7 +316,7 @@ def known_of(
 ) -> UserBracket:
     """The knowledge of limit number ``place``; it is fitted once its bracket was narrow, without what only grew."""
     cut = [(stretch, _cut(stretch, place, session_s)) for stretch in stretches if stretch.rate > 0 and not stretch.void]
-    counted = [block for _, blocks in cut for block in blocks] or whole_blocks(stretches, place)
+    counted = [block for _, blocks in cut for block in blocks if block.of] or whole_blocks(stretches, place)
     short = unsettled(stretches, place, counted)
     points = joined([*counted, *(each for each in short if clearly_over(each.of, each.over, limit.allowed))])
     points = [each for each in points if each.of]  # where nothing was sent, no limit was met
@@ -343,9 +368,10 @@ def answer_in_sessions(
     *,
     in_users: bool = False,
     single: bool = False,
+    slower: float = SLOWER,
 ) -> Answer:
     """The final one; of open sessions whole numbers, the interval's lower end and the answer rounded down."""
-    found = known(limits, stretches, session_s, WIDER_OF_REQUESTS if single else WIDER)
+    found = known(limits, stretches, session_s, WIDER_OF_REQUESTS if single else WIDER, slower)
     estimates = tuple(_estimate(each, in_users=in_users) for each in found)
     lowest = min(zip(found, estimates, strict=True), key=lambda pair: pair[0].users, default=None)
     of = "requests" if single else "sessions"

@@ -14,6 +14,8 @@ CLIENT = "the client was the limit"
 
 DRAIN, PAUSE = "drain", "pause"
 """Purposes of a time without load: until a backlog is gone; and for another search, which says nothing to this one."""
+SHARED = "shared"
+"""The purpose of a rate that another search chose near its own answer."""
 NOTHING_VIOLATED = "no limit was violated in the given time: give more with --time"
 
 
@@ -47,7 +49,7 @@ class Stretch:
 
     ``purpose``: the reason why the search offered this rate. ``void``: why it counts for nothing, or empty.
     ``in_flight``: what was not answered when it ended. ``before``: the rate of the stretch before it, 0 for none;
-    ``inherited``: what was not answered when it began.
+    ``inherited``: what was not answered when it began. ``behind``: its requests show that the endpoint fell behind.
     """
 
     number: int
@@ -60,6 +62,7 @@ class Stretch:
     in_flight: int = 0
     void: str = ""
     inherited: int = 0
+    behind: bool = False
 
     @property
     def seconds(self) -> float:
@@ -80,6 +83,11 @@ class Stretch:
     def mean_s(self) -> float:
         """The mean time of its answers; 0 where there are none, or times are not known."""
         return self.spent_s / self.answered if self.answered else 0.0
+
+    @property
+    def completed(self) -> int:
+        """The number of answers that came while it lasted, to whatever was sent before, too."""
+        return self.inherited + sum(part.sent for part in self.slices) - self.in_flight
 
     @property
     def is_usable(self) -> bool:

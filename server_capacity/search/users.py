@@ -148,6 +148,13 @@ class UserBracket:
         return math.inf if self.broken is None else math.sqrt(max(self.kept, self.broken / 16) * self.broken)
 
     @property
+    def between(self) -> float | None:
+        """The rate in the middle between the one that kept it and the one that broke it, where those are far apart."""
+        if not self.kept or self.broken is None or self.kept * NARROW >= self.broken:
+            return None
+        return math.sqrt(self.kept * self.broken)
+
+    @property
     def is_undecided(self) -> bool:
         """Tells whether nothing clearly broke it, and yet more than may be were over: in all, or at the most users."""
         return self.broken is None and any(self._is_over(some) for some in (self.points, self.points[-1:]))

@@ -11,10 +11,12 @@ from inference_benchmarker.errors import BenchmarkError, NoWaveError
 from server_capacity.experiments.measurements.client_limit import late_alone, spoilt
 from server_capacity.experiments.measurements.confirmed import Confirmed, Judgement
 from server_capacity.experiments.measurements.counting import count_stages
+from server_capacity.experiments.measurements.falling_behind import completed_less
 from server_capacity.search.answer import Answer
 from server_capacity.search.blocks import UsersBlock
+from server_capacity.search.keeping_up import STEADY_LENGTHS
 from server_capacity.search.low_rate_check import breaking
-from server_capacity.search.recovery import CONFIRM
+from server_capacity.search.recovery import CONFIRM, length_below
 from server_capacity.search.user_limits import judge_user
 from server_capacity.search.users import counts_text, load_text
 
@@ -57,12 +59,22 @@ def confirm(question: Question, waves: Waves, answer: Answer, explored: SearchEv
     if wave is None:
         return None
     stage = count_stages(wave, question.limits, question.user_limits)[0]
-    stage = replace(stage, stretch=replace(stage.stretch, purpose=CONFIRM))
+    behind = _behind(question, explored, stage, wave)
+    stage = replace(stage, stretch=replace(stage.stretch, purpose=CONFIRM, behind=bool(behind)))
     of_stage = partial(judgements, question, answer=answer)
     judged = of_stage(stage)
     held_though_late = wave.verdict.valid and late_alone(question, wave) and set(judged) == {"holds"}
     why = question.lost() or ("" if held_though_late else spoilt(question, wave, of_stage))
-    return Confirmed(wave, stage, judged, why, soak=question.soak_s is not None)
+    return Confirmed(wave, stage, judged, why, soak=question.soak_s is not None, behind=behind)
+
+
+def _behind(question: Question, explored: SearchEvidence, stage: Counted, wave: Wave) -> str:
+    """The part of a wave's rate that was completed, where it was long enough to tell that the endpoint fell behind."""
+    stretch, shape = stage.stretch, question.shape
+    if shape is None or question.in_users:
+        return ""
+    usual_s = length_below(stretch.rate, question.limits, explored.stretches, shape.seconds)
+    return completed_less(wave) if stretch.seconds >= STEADY_LENGTHS * usual_s else ""
 
 
 def wave_at(

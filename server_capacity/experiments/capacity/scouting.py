@@ -57,7 +57,8 @@ def _request(wave: Wave) -> SessionShape:
     latency = wave.summary.latency
     if latency is None:
         raise _none_completed(wave, "requests")
-    return SessionShape(max(latency.mean, 0.001))
+    tpot = wave.summary.tpot
+    return SessionShape(max(latency.mean, 0.001), token_s=0.0 if tpot is None else tpot.mean)
 
 
 def _shape(wave: Wave) -> SessionShape:

@@ -8,16 +8,19 @@ from __future__ import annotations
 
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.wave.run_dir import OWNER_ONLY
+from server_capacity.experiments.capacity.confirmation import judgements
 from server_capacity.experiments.capacity.run import search_with
-from server_capacity.experiments.measurements.client_limit import ClientWatch
+from server_capacity.experiments.measurements.client_limit import ClientWatch, void_if_late
 from server_capacity.experiments.measurements.counting import count_stages
 from server_capacity.experiments.measurements.evidence import SearchEvidence, name_of
 from server_capacity.experiments.measurements.recorded_feed import recorded_feed
-from server_capacity.search.stretch import DRAIN, PAUSE
+from server_capacity.search.growth import AROUND
+from server_capacity.search.stretch import DRAIN, PAUSE, SHARED
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -26,7 +29,7 @@ if TYPE_CHECKING:
     from inference_benchmarker.wave.wave import Wave
     from server_capacity.experiments.capacity.run import Searched
     from server_capacity.experiments.capacity.waves import Waves
-    from server_capacity.experiments.measurements.evidence import CountedStretch
+    from server_capacity.experiments.measurements.counting import Counted
     from server_capacity.experiments.measurements.question import Question
     from server_capacity.results.types.capacity import CapacityResult
 
@@ -76,29 +79,35 @@ def known_of(question: Question, before: Searched) -> SearchEvidence:
     sent = sorted(_sent(before), key=lambda each: each[0].window.start_unix_ns)
     found = SearchEvidence(before.explored.workers, queueing=before.explored.queueing, shared=len(sent))
     for wave, marks in sent:
-        stages = count_stages(wave, question.limits, question.user_limits)
-        found.add(
-            wave,
-            [
-                replace(stage, stretch=replace(stage.stretch, purpose=_as_known(purpose, question), void=void))
-                for stage, (purpose, void) in zip(stages, marks, strict=True)
-            ],
-        )
-        found.leave_out(_sent_late(question, wave, found.rows[-len(stages) :]))
+        stages = [
+            replace(stage, stretch=replace(stage.stretch, purpose=_as_known(purpose, question), void=void))
+            for stage, (purpose, void) in zip(
+                count_stages(wave, question.limits, question.user_limits), marks, strict=True
+            )
+        ]
+        found.add(wave, stages)
+        numbers = (row.stretch.number for row in found.rows[-len(stages) :])
+        found.leave_out(dict(zip(numbers, _sent_late(question, wave, stages), strict=True)))
     found.leave_out_warm_up(question)
     found.leave_out_slow_down(question)
     return found
 
 
 def _as_known(purpose: str, question: Question) -> str:
-    """The purpose of a stretch; a pause for another tier does not tell that a rate piled up beside these limits."""
+    """The purpose of a stretch; a pause for another tier does not tell that a rate piled up beside these limits.
+
+    Nor is a rate near the answer of another one near that of this.
+    """
+    if question.shape is not None and purpose in AROUND:
+        return SHARED
     return PAUSE if purpose == DRAIN and question.is_of_streams else purpose
 
 
-def _sent_late(question: Question, wave: Wave, rows: Sequence[CountedStretch]) -> dict[int, str]:
-    """Why stretches of a wave count for nothing beside these limits, by their numbers; empty where they do."""
+def _sent_late(question: Question, wave: Wave, stages: Sequence[Counted]) -> list[str]:
+    """Why each stage of a wave counts for nothing beside these limits; empty where it does."""
     watch, feed = ClientWatch(question), recorded_feed(wave)
-    return {row.stretch.number: watch.late(feed, stage) for stage, row in enumerate(rows)}
+    judged = void_if_late(question, wave, stages, partial(judgements, question))
+    return [each.stretch.void or watch.late(feed, number) for number, each in enumerate(judged)]
 
 
 def _sent(before: Searched) -> Iterator[tuple[Wave, list[tuple[str, str]]]]:

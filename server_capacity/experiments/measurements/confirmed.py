@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Literal
 from inference_benchmarker.verdict.server.limit_checks import held_against
 from inference_benchmarker.words.wording import duration_text, number_text, percent_text
 from server_capacity.results.types.search_waves import Confirmation, ConfirmedLimit
+from server_capacity.search.limit_bracket import KEEPS_UP
 from server_capacity.search.user_limits import UserLimit
 
 if TYPE_CHECKING:
@@ -32,7 +33,8 @@ class Confirmed:
     """A wave at one rate, compared with the limits.
 
     ``judgements``: one for each limit, those on values of the user's own last; ``spoilt``: why it does not count, or
-    empty (``by_server``: by no fault of this client); ``soak``: it was a long one.
+    empty (``by_server``: by no fault of this client); ``soak``: it was a long one. ``behind``: the part of its rate
+    that the endpoint completed, where it did not keep up; or empty.
     """
 
     wave: Wave
@@ -41,6 +43,7 @@ class Confirmed:
     spoilt: str = ""
     soak: bool = False
     by_server: bool = False
+    behind: str = ""
 
     @property
     def judgement(self) -> Judgement:
@@ -48,7 +51,8 @@ class Confirmed:
         if self.spoilt:
             return "cannot_tell"
         order: tuple[Judgement, ...] = ("fails", "cannot_tell", "holds")
-        return min((*self.judgements, *(judgement for _, judgement in self.of_server)), key=order.index)
+        kept_up: Judgement = "fails" if self.behind else "holds"
+        return min((*self.judgements, kept_up, *(judgement for _, judgement in self.of_server)), key=order.index)
 
     @property
     def of_server(self) -> list[tuple[LimitCheck, Judgement]]:
@@ -72,6 +76,7 @@ class Confirmed:
             exit_code=self.wave.verdict.exit_code,
             limits=[
                 *(_limit_row(self.wave, question, limit, each) for limit, each in limits),
+                *([ConfirmedLimit(KEEPS_UP, None, self.behind, met=False, verdict="fails")] if self.behind else []),
                 *(_server_row(held, judgement) for held, judgement in self.of_server),
             ],
             server_metrics=reported_values(self.wave.server_metrics or ()),

@@ -40,10 +40,14 @@ CONFIRMED = 1 / 3
 
 @dataclass(frozen=True, slots=True)
 class SessionShape:
-    """The mean length in seconds and the number of turns of a session while few are open; 0 before one was sent."""
+    """The mean length in seconds and the number of turns of a session while few are open; 0 before one was sent.
+
+    ``token_s``: of streams, the mean time of a token after the first.
+    """
 
     seconds: float = 0.0
     turns: float = 1.0
+    token_s: float = 0.0
 
     @property
     def settling_s(self) -> float:

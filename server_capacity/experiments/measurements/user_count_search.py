@@ -12,6 +12,7 @@ from inference_benchmarker.plan.load import ClosedLoop
 from server_capacity.experiments.measurements.limit_rows import interval_of
 from server_capacity.results.types.capacity import Law, Users
 from server_capacity.search.estimate import answer
+from server_capacity.search.keeping_up import SLOWER, slower_of
 from server_capacity.search.search import Search
 from server_capacity.search.sessions import SessionSearch, answer_in_sessions
 from server_capacity.search.unmeasured import held_against
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from inference_benchmarker.wave.wave import Wave
-    from server_capacity.experiments.measurements.question import Question
+    from server_capacity.experiments.measurements.question import Question, SessionShape
     from server_capacity.search.answer import Answer
     from server_capacity.search.stretch import Stretch
 
@@ -32,8 +33,9 @@ AnySearch = Search | UserSearch | SessionSearch
 def search_of(question: Question) -> AnySearch:
     """The controller of a search, in requests/s, users or sessions; streamed requests are like sessions of one turn."""
     if (shape := question.shape) is not None:
-        kind = {"in_users": question.in_users, "single": question.sessions is None}
-        return SessionSearch(question.limits, question.settings, shape.seconds, **kind)
+        single, slower = _kind(question, shape)
+        of = {"in_users": question.in_users, "single": single}
+        return SessionSearch(question.limits, question.settings, shape.seconds, slower=slower, **of)
     if question.in_users:
         return UserSearch(question.limits, question.settings, question.think_s)
     return Search(question.limits, question.settings)
@@ -43,13 +45,20 @@ def answer_of(question: Question, stretches: Sequence[Stretch]) -> Answer:
     """The answer of a search, from what was counted by when requests were due."""
     if (shape := question.shape) is not None:
         limits, settings, seconds = question.limits, question.settings, shape.seconds
-        kind = {"in_users": question.in_users, "single": question.sessions is None}
-        found = answer_in_sessions(limits, settings, stretches, seconds, **kind)
+        single, slower = _kind(question, shape)
+        of = {"in_users": question.in_users, "single": single}
+        found = answer_in_sessions(limits, settings, stretches, seconds, slower=slower, **of)
     elif question.in_users:
         found = answer_in_users(question.limits, question.settings, stretches, question.think_s)
     else:
         found = answer(question.limits, question.settings, stretches)
     return held_against(question.limits, stretches, found)
+
+
+def _kind(question: Question, shape: SessionShape) -> tuple[bool, float]:
+    """It is of single streamed requests, and how many times slower than alone its answers may be."""
+    single = question.sessions is None
+    return single, slower_of(question.limits, shape.token_s) if single else SLOWER
 
 
 def users_of(question: Question, found: Answer, wave: Wave | None) -> Users | None:

@@ -133,11 +133,14 @@ def test_sessions_that_break_a_limit_alone_are_served_at_no_rate() -> None:
 
 
 def test_where_no_limit_breaks_the_rate_at_which_sessions_pile_up_is_the_answer() -> None:
-    pause = Stretch(2, 0.0, 160, 170, (), "drain")
-    found = answer_in_sessions([LIMIT], Settings(), [stretch(2, 0.0), stretch(4, 0.0, 1), pause], ALONE_S)
+    full, pause = (
+        stretch(4, 0.0, 1, in_flight=150),
+        Stretch(2, 0.0, 160, 170, (), "drain", inherited=150, in_flight=135),
+    )
+    slow = replace(full, slices=tuple(replace(each, spent_s=3 * each.spent_s) for each in full.slices))
+    found = answer_in_sessions([LIMIT], Settings(), [stretch(2, 0.0), slow, pause], ALONE_S)
     assert (found.outcome, found.limit) == ("found", KEEPS_UP)
-    assert found.interval is not None
-    assert (found.interval.low, found.interval.high) == (2, 4)
+    assert found.rate == pytest.approx((320 - 150 + 15) / 90), "what came and was served in 90 s"
 
 
 def test_a_search_stays_at_the_highest_rate_allowed_before_it_ends() -> None:

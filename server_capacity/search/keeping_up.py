@@ -1,0 +1,117 @@
+"""Whether an endpoint keeps up with streams or sessions whose limits do not show it: by how many are open. Pure.
+
+A limit on the time between tokens says nothing of requests that wait for their first one.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import TYPE_CHECKING, NamedTuple
+
+from server_capacity.search.answer import Interval
+from server_capacity.search.crossing import Crossing
+from server_capacity.search.limit_bracket import KEEPS_UP, KEEPS_UP_SLOPE, WAITED
+from server_capacity.search.recovery import is_broken, length_below
+from server_capacity.search.stretch import DRAIN
+from server_capacity.search.users import UserBracket
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from server_capacity.search.limits import Limit
+    from server_capacity.search.stretch import Stretch
+
+LEAST_SD = 0.04
+"""Of the rate at which a backlog is served: what it is served with depends on how it came."""
+
+
+SLOWER, FAR_SLOWER, QUEUE_SEEN = 4.0, 6.5, 10.0
+AT_ITS_LIMIT = 1.7
+"""Times the length that requests have on average where their tokens just meet the limit."""
+
+
+def slower_of(limits: Sequence[Limit], token_s: float) -> float:
+    """Times their length alone, streams may last with every limit met and no queue; ``token_s``: a token's time alone.
+
+    Where a limit is on a time that a queue is in, that limit shows it.
+    """
+    if any(limit.metric in WAITED for limit in limits):
+        return QUEUE_SEEN
+    bounds = [limit.bound_s for limit in limits if limit.bound_s is not None]
+    if not bounds or not token_s:
+        return SLOWER
+    return min(max(SLOWER, AT_ITS_LIMIT * min(bounds) / token_s), FAR_SLOWER)
+
+
+STEADY_LENGTHS = 4.0
+"""After so many lengths as many end as begin, if the endpoint keeps up."""
+
+
+class _Load(NamedTuple):
+    """A stretch, and the pause after it, in which its backlog was served; None without one."""
+
+    stretch: Stretch
+    drain: Stretch | None
+
+    @property
+    def served(self) -> tuple[float, float]:
+        """The rate at which its backlog came and was served, and the error as a share of it."""
+        parts = [self.stretch] if self.drain is None else [self.stretch, self.drain]
+        completed = max(1, sum(each.completed for each in parts))
+        return completed / sum(each.seconds for each in parts), max(LEAST_SD, 1 / math.sqrt(completed))
+
+
+def rate_kept_up(limits: Sequence[Limit], stretches: Sequence[Stretch], session_s: float, slower: float) -> UserBracket:
+    """The rate that is completed where ever more are open, and no limit says so.
+
+    Where a limit does, that rate is no capacity: with too much open, an endpoint may serve less.
+    """
+    loads = [each for each in _loads(stretches) if each.stretch.rate > 0 and not each.stretch.void]
+    fell = [_fell_behind(limits, stretches, session_s, slower, each) for each in loads]
+    calm = [each.stretch for each, behind in zip(loads, fell, strict=True) if not behind]
+    silent = [each for each, behind in zip(loads, fell, strict=True) if behind and not is_broken(limits, each.stretch)]
+    behind = [each for each in silent if not any(_refutes(other, each.stretch) for other in calm)]
+    rate, sd = max((each.served for each in behind), default=(0.0, 0.0))
+    least = rate * (1 - 2 * sd)  # what fell behind at less did so by chance
+    ceiling = min((each.stretch.rate for each in behind if each.stretch.rate >= least), default=None)
+    kept = max((each.rate for each in calm if each.is_usable and (ceiling is None or each.rate < ceiling)), default=0.0)
+    if ceiling is None:
+        return UserBracket(KEEPS_UP, kept, None, None)
+    served = Interval(least, rate * (1 + 2 * sd))
+    return UserBracket(KEEPS_UP, kept or rate, ceiling, Crossing(rate, served, KEEPS_UP_SLOPE, 1.0))
+
+
+def with_drained(stretches: Sequence[Stretch]) -> list[Stretch]:
+    """The stretches, each with the answers of the pause after it: while a search runs, they count when they come."""
+    pairs = zip(stretches, (*stretches[1:], None), strict=True)
+    return [
+        replace(each, slices=(*each.slices, *after.slices)) if after is not None and after.purpose == DRAIN else each
+        for each, after in pairs
+    ]
+
+
+def _loads(stretches: Sequence[Stretch]) -> list[_Load]:
+    pairs = zip(stretches, (*stretches[1:], None), strict=True)
+    return [_Load(each, after if after is not None and after.purpose == DRAIN else None) for each, after in pairs]
+
+
+def _fell_behind(
+    limits: Sequence[Limit], stretches: Sequence[Stretch], session_s: float, slower: float, load: _Load
+) -> bool:
+    """Tells whether what was sent waited: it took much longer than at lower rates.
+
+    Where some take much longer than most, ever more are open for a while at any rate.
+    """
+    stretch = load.stretch
+    if load.drain is None and not stretch.behind:
+        return False
+    usual_s = length_below(stretch.rate, limits, stretches, session_s)
+    if load.drain is not None:  # whose answers count for themselves only while the search runs
+        return load.drain.answered > 0 or stretch.mean_s >= slower / 2 * usual_s
+    return stretch.seconds >= STEADY_LENGTHS * usual_s
+
+
+def _refutes(calm: Stretch, behind: Stretch) -> bool:
+    """Tells whether a stretch at the same rate or a higher one, and as long, did not fall behind."""
+    return calm.is_usable and calm.rate >= behind.rate and calm.seconds >= behind.seconds
