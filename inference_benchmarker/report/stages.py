@@ -52,7 +52,7 @@ def stage_lines(summary: Summary, plan: WavePlan, width: int | None = None) -> I
         yield f"   … and {more}, in summary.json"
     for place, row in enumerate(shown, 1):
         if row.recovery is not None:
-            yield f"{INDENT}After {row.name + ':':<11} {_recovered(row.recovery, stages[place:])}"
+            yield f"{INDENT}After stage {row.name}: {_recovered(row.recovery, stages[place:])}"
 
 
 def _nearness(shown: Sequence[StageRow]) -> str:

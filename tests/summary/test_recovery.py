@@ -167,7 +167,7 @@ def test_it_is_reported_in_the_report_the_json_and_as_a_finding() -> None:
     summary = summarise(facts)
     verdict = judge(facts, summary)
     assert (
-        "After spike:      not recovered in the 20 s until the load ended (median 900 ms; before, in stage 1: 20 ms)"
+        "After stage spike: not recovered in the 20 s until the load ended (median 900 ms; before, in stage 1: 20 ms)"
         in to_text(facts, summary, verdict)
     )
     (finding,) = (finding for finding in verdict.findings if finding.code == "not_recovered")
@@ -187,7 +187,7 @@ def test_it_is_reported_in_the_report_the_json_and_as_a_finding() -> None:
     }
     well = wave(STORM, lambda at: 900 if 11 <= at < 18 else 20)
     text = to_text(well, summarise(well), judge(well, summarise(well)))
-    assert "After spike:      recovered 3 s after the load fell (median before, in stage 1: 20 ms)" in text
+    assert "After stage spike: recovered 3 s after the load fell (median before, in stage 1: 20 ms)" in text
     assert "not_recovered" not in text
 
 
@@ -195,7 +195,7 @@ def test_the_report_names_the_stage_that_ends_the_watch() -> None:
     facts = wave("20:10s,spike=100:5s,20:9s,again=60:9s", lambda at: 900 if at >= 11 else 20)
     summary = summarise(facts)
     text = to_text(facts, summary, judge(facts, summary))
-    assert "After spike:      not recovered in the 9 s until stage again (median 900 ms; " in text
+    assert "After stage spike: not recovered in the 9 s until stage again (median 900 ms; " in text
 
 
 @pytest.mark.parametrize(("extra", "said"), [(1, "… and 1 more stage, in"), (2, "… and 2 more stages, in")])

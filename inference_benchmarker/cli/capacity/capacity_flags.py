@@ -139,7 +139,7 @@ CAPACITY_FLAGS: Table = table_for(
                 "WHAT",
                 "what to search for: rps (default; also called requests), the highest arrival rate; sessions, the "
                 "highest rate at which sessions of several turns arrive; users, the largest number of users in a "
-                "closed loop (if it sends sessions: of open ones)",
+                "closed loop, or of open sessions if the load consists of sessions",
                 _choice(RPS, REQUESTS, SESSIONS, USERS),
             ),
             *USER_FLAGS,
@@ -177,7 +177,7 @@ CAPACITY_FLAGS: Table = table_for(
                 "--cache",
                 "KIND",
                 "as-is (default); warm: send each payload once before the search (with sessions: each shared prefix "
-                "once before each wave); fresh: begin all conversations of a wave with one new word",
+                "once before each wave); fresh: put the same new word before all conversations of a wave",
                 _cache,
             ),
         ],

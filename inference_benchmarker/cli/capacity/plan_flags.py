@@ -83,7 +83,7 @@ PLAN_FLAGS: Table = table_for(
             Flag(
                 "--peak-factor",
                 "F",
-                "conversations that begin in the busiest hour, divided by those of an average hour (1 to 24)",
+                "1 to 24: conversations that begin in the busiest hour, divided by those of an average hour",
                 parse_number,
             ),
             Flag(
@@ -97,7 +97,7 @@ PLAN_FLAGS: Table = table_for(
             Flag(
                 "--utilisation",
                 "P%",
-                "load each instance to this share of the rate at its interval's lower end (default 70%)",
+                "load each instance to this share of its capacity, the lower end of the interval (default 70%)",
                 parse_share,
             ),
             Flag("--spare", "N", "number of instances that may fail while the limit is still met", parse_int),

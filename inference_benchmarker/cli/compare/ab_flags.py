@@ -57,8 +57,8 @@ _LENGTHS = ("obs_time", "num_requests", "stages", "replay")
 
 DESCRIPTION = """\
 Sends the same load to A and B several times, each time in random order, and says in one line which is faster.
-A and B are factories files, names of examples, or URLs. Flags of a wave apply to both sides. To set --endpoint-name,
---set, --header or --model for one side, append -a or -b to the flag.
+A and B are factories files, names of examples, or URLs. Options of `benchmark` apply to both sides. To set
+--endpoint-name, --set, --header or --model for one side, append -a or -b to the flag.
 
   benchmark ab old.py new.py --client-rps 100
   benchmark ab http://localhost:8080/a http://localhost:8081/a \\
@@ -103,7 +103,7 @@ def ab_parser() -> Parser:
     """Its own flags, and its help."""
     parser = Parser(
         prog="benchmark ab",
-        usage="benchmark ab A B [--repeats N] [options of a wave]",
+        usage="benchmark ab A B [--repeats N] [options of benchmark]",
         description=DESCRIPTION,
         epilog=EPILOG,
         allow_abbrev=False,

@@ -68,14 +68,14 @@ PLOT: Table = {
         Flag(
             "--plot-fields",
             "JSON",
-            'bars to draw, of waves ("locust") and of aiperf: {"locust": ["Latency (ms)"], "aiperf": ["Server RPS"]} '
-            "(default: all)",
+            'bars to draw, of all waves (key "locust") and of aiperf: {"locust": ["Latency (ms)"], '
+            '"aiperf": ["Server RPS"]} (default: all)',
             _fields,
         ),
         Flag(
             "--plot-metadata",
             "JSON|FILE",
-            "a JSON object with one entry per run directory name: the key legend renames the run, others are shown on "
+            'a JSON object with one entry per run directory name: "legend" renames the run, other keys are shown on '
             "hover",
             _metadata,
         ),

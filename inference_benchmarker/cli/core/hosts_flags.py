@@ -92,7 +92,7 @@ HOSTS_FLAGS = table_for(
                 "--listen",
                 "ADDRESS",
                 "workers connect to this address of this machine by encrypted TCP; ssh only starts them. "
-                "With --host-keys, give ADDRESS:PORT with any free port: the --address of `benchmark hosts join`",
+                "With --host-keys, give ADDRESS:PORT (any free port), and the same to `benchmark hosts join --address`",
             ),
             Flag(
                 "--pass-env",

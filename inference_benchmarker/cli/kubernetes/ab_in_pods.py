@@ -79,7 +79,7 @@ def ab_in_pods_parser() -> Parser:
     """Its flags but for those of a wave, and its help."""
     parser = Parser(
         prog="benchmark ab --kubernetes",
-        usage="benchmark ab A B --kubernetes --pods N [--repeats N] [options of a wave]",
+        usage="benchmark ab A B --kubernetes --pods N [--repeats N] [options of benchmark]",
         description=_ABOUT,
         epilog=EPILOG,
         allow_abbrev=False,

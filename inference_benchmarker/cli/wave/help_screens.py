@@ -62,7 +62,7 @@ exit codes: 0 VALID, every limit met; 1 a limit was missed; 2 bad input;
 interrupted
 """
 SET_UP = """\
-only ./benchmark in a clone has:
+./benchmark, in a clone of the repository, adds:
   ./benchmark --init [--venv PATH] [--with-aiperf]   set up the environment
   ./benchmark --self-test                            test the tool itself
 """

@@ -34,7 +34,7 @@ from inference_benchmarker.words.units import MAX_SECONDS
 
 SLO_ON_RATE = "rate>=0.99 (the completed share of the target rate), "
 SLO_ABOUT = (
-    "a limit, repeatable: p99<200ms, latency.p95<=0.5s, ttft.p90<1s, success>=0.99, "
+    "a limit, repeatable: p99<200ms (of the response time), latency.p95<=0.5s, ttft.p90<1s, success>=0.99, "
     f"{SLO_ON_RATE}server.CPUUtilization<70% (a metric of --endpoint-config, as a share of all cores), "
     "metric.cache_hit.mean>0.8 (a value that your invoke reports)"
 )

@@ -77,7 +77,7 @@ def _model(platform: PlatformMetrics) -> Iterator[Remark]:
 
 def _model_advice(platform: PlatformMetrics) -> str:
     used = max(platform.shares, default=None)
-    faster = "a faster GPU" if platform.has_gpu else "a GPU or AWS Inferentia"
+    faster = "a faster instance type" if platform.has_gpu else "a GPU or AWS Inferentia"
     profile = "Profile the inference code, test the model outside the endpoint"
     compiled = f"{profile}, compile it (SageMaker Neo), or use {faster}."
     if used is None:

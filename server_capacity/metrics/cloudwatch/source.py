@@ -158,9 +158,9 @@ class CloudWatch:
         left_s = longest.lag + longest.period - over_s
         waits = [block.wait for block in self._blocks if block.wait is not None]
         most = f", {max(waits):g} s at most" if len(waits) == len(self._blocks) else ""
-        reason = f"they usually arrive within {longest.lag + longest.period:g} s (Lag + Period) of the wave"
+        reason = f"they usually arrive within {longest.lag + longest.period:g} s (Lag + Period) after the wave"
         waiting = f" (waiting {left_s:.0f} s more: {reason}{most})"
-        return f"⏳ Fetching metrics from stream: cloudwatch{waiting if left_s >= 1 else ''}..."
+        return f"⏳ Fetching server metrics: cloudwatch{waiting if left_s >= 1 else ''}..."
 
     def _wait(self, waiting: _Waiting, say: Callable[[str], None]) -> None:
         interval_s = poll_interval(min(block.period for block in self._blocks))

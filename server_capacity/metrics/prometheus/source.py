@@ -132,7 +132,7 @@ class Server:
         """Ask, once the lag is over."""
         wait_s = max(0.0, interval.end + self._server.lag - time.time())
         waiting = f" (waiting {wait_s:.0f} s until they are published)" if wait_s else ""
-        say(f"⏳ Fetching metrics from stream: prometheus, {self._server.place}{waiting}...")
+        say(f"⏳ Fetching server metrics: prometheus, {self._server.place}{waiting}...")
         time.sleep(min(wait_s, self._server.lag))
         yield from self._server.read(interval, time.time())
 
@@ -182,7 +182,7 @@ class Page:
         """End the thread and read what it saw."""
         if not self._scraper.began:
             return iter(self._no_past())
-        say(f"⏳ Fetching metrics from stream: prometheus, {urlsplit(self._url).netloc}...")
+        say(f"⏳ Fetching server metrics: prometheus, {urlsplit(self._url).netloc}...")
         self._scraper.end(interval.end)
         return self.unread(interval)
 

@@ -106,7 +106,7 @@ def _engine(plan: UsersPlan) -> Iterator[str]:
     prefill, step = (":".join(f"{each:.4g}" for each in values) for values in (engine.prefill_ms, engine.step_ms))
     yield (
         f"The simulated engine is fitted to the search's {engine.streams:,} streams (--prefill-ms={prefill} "
-        f"--step-ms={step}). Sent {comparison.conversations:,} of the conversations, a simulated replica meets "
+        f"--step-ms={step}). Simulated with {comparison.conversations:,} of the conversations, a replica meets "
         f"the limits up to {comparison.users:,} users."
     )
 

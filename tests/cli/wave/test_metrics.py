@@ -159,7 +159,7 @@ def test_a_window_shorter_than_a_period_is_reported_once_and_as_a_window(
     window = "2026-06-22T12:00:35..2026-06-22T12:01:20"
     assert main(["metrics", "--endpoint-config", str(config), "--window", window]) == 0
     printed = capsys.readouterr()
-    assert printed.err == "⏳ Fetching metrics from stream: cloudwatch...\n"
+    assert printed.err == "⏳ Fetching server metrics: cloudwatch...\n"
     assert "lies inside the 45.0 s of the window" in printed.out
     assert "wave" not in printed.out
 

@@ -75,8 +75,8 @@ def test_a_wave_of_two_and_a_half_minutes(fake: FakeCloudWatch) -> None:
         said=said,
     )
     assert said[0] == (
-        "⏳ Fetching metrics from stream: cloudwatch "
-        "(waiting 90 s more: they usually arrive within 90 s (Lag + Period) of the wave)..."
+        "⏳ Fetching server metrics: cloudwatch "
+        "(waiting 90 s more: they usually arrive within 90 s (Lag + Period) after the wave)..."
     )
     cpu = found["CPUUtilization"]
     assert cpu.statistics == {"Average": BUSY, "Maximum": BUSY, "Minimum": BUSY}
@@ -760,10 +760,10 @@ def late(fake: FakeCloudWatch, after_s: float, *blocks: dict[str, Any]) -> tuple
 @pytest.mark.parametrize(
     ("after_s", "waiting"),
     [
-        (0.0, " (waiting 90 s more: they usually arrive within 90 s (Lag + Period) of the wave)"),
-        (0.3, " (waiting 90 s more: they usually arrive within 90 s (Lag + Period) of the wave)"),
-        (0.7, " (waiting 89 s more: they usually arrive within 90 s (Lag + Period) of the wave)"),
-        (48.0, " (waiting 42 s more: they usually arrive within 90 s (Lag + Period) of the wave)"),
+        (0.0, " (waiting 90 s more: they usually arrive within 90 s (Lag + Period) after the wave)"),
+        (0.3, " (waiting 90 s more: they usually arrive within 90 s (Lag + Period) after the wave)"),
+        (0.7, " (waiting 89 s more: they usually arrive within 90 s (Lag + Period) after the wave)"),
+        (48.0, " (waiting 42 s more: they usually arrive within 90 s (Lag + Period) after the wave)"),
         (90.0, ""),
         (121.0, ""),
         (1e8, ""),
@@ -772,7 +772,7 @@ def late(fake: FakeCloudWatch, after_s: float, *blocks: dict[str, Any]) -> tuple
 def test_only_what_is_left_of_the_waiting_is_announced(fake: FakeCloudWatch, after_s: float, waiting: str) -> None:
     requests(fake)
     _, said = late(fake, after_s, block(Invocations=["Sum"]))
-    assert said[0] == f"⏳ Fetching metrics from stream: cloudwatch{waiting}..."
+    assert said[0] == f"⏳ Fetching server metrics: cloudwatch{waiting}..."
 
 
 @pytest.mark.parametrize(("after_s", "slept"), [(121.0, [SECOND_LOOK_S]), (400.0, [])])

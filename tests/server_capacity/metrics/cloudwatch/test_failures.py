@@ -53,7 +53,7 @@ def check_the_wave_is_kept(finished: Finished, sent: int, *, code: int = 0) -> N
     finished.check_books(str(RATE))
     assert finished.exit_code == code
     assert "Traceback" not in finished.out + finished.err
-    assert finished.err.count("⏳ Fetching metrics from stream: cloudwatch") == 1
+    assert finished.err.count("⏳ Fetching server metrics: cloudwatch") == 1
 
 
 def row(finished: Finished, name: str) -> dict[str, Any]:
