@@ -61,7 +61,22 @@ class Given:
     @property
     def has_text(self) -> bool:
         """Tells whether a fixed question got the same text twice."""
-        return any(each.text is not None and not _is_blank(each) for each in self.canaries)
+        return self._texts > 0
+
+    @property
+    def _texts(self) -> int:
+        return sum(each.text is not None and not _is_blank(each) for each in self.canaries)
+
+    @property
+    def little_known(self) -> int:
+        """0 of one with text, 1 where more answers are empty, 2 where only lengths are known, 3 where nothing is."""
+        if self.has_text:
+            return int(sum(map(_is_blank, self.canaries)) > self._texts)
+        return 2 if self._has_lengths else 3
+
+    @property
+    def _has_lengths(self) -> bool:
+        return self.lengths is not None and self.lengths.requests >= FEWEST and self.lengths.output is not None
 
     @property
     def is_silent(self) -> bool:
@@ -77,9 +92,10 @@ class Given:
 def with_answers(rows: Sequence[RankedRow], given: Sequence[Given]) -> list[RankedRow]:
     """The rows, each of which that has a capacity compared with the reference of those that got the same requests.
 
-    The reference is the variant whose answers most others gave, too; then one that fewest are known to differ from;
-    then one that no other has longer answers than; then the first. One that answers nothing is none while another
-    answers, and is compared with one that has texts.
+    The reference is the variant to which most others are known to be equal; then one that fewest are known to differ
+    from; then one whose answers are not the shorter ones; then the first. One that answers nothing is none while
+    another answers, and is compared with one that has texts. Nor does one qualify that leaves more questions empty
+    than it answers, or of which no text is known, or no lengths either, while there are others.
     """
     found = list(rows)
     groups: dict[Pairs, list[int]] = {}
@@ -208,12 +224,13 @@ class _Pair:
 
 
 def _reference(places: Sequence[int], given: Sequence[Given]) -> int:
-    def order(place: int) -> tuple[bool, int, int, bool]:
+    def order(place: int) -> tuple[bool, int, int, int, bool]:
         mine = given[place]
-        pairs = [_Pair(mine, given[other]) for other in places if given[other].is_silent == mine.is_silent]
-        same = sum(pair.kinds["same"] for pair in pairs if pair.equal)
-        agreeing = sum(pair.equal is not False for pair in pairs)  # nobody knows that they differ
-        return mine.is_silent, -same, -agreeing, any(pair.is_shorter for pair in pairs)
+        others = (given[other] for other in places if other != place)
+        pairs = [_Pair(mine, other) for other in others if other.is_silent == mine.is_silent]
+        agreeing = sum(pair.equal is True for pair in pairs)
+        differing = sum(pair.equal is False for pair in pairs)
+        return mine.is_silent, mine.little_known, -agreeing, differing, any(pair.is_shorter for pair in pairs)
 
     return min(places, key=order)
 
