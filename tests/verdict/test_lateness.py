@@ -218,6 +218,38 @@ def test_where_requests_were_counted_the_rule_is_the_same() -> None:
         assert code in {finding.code for finding in verdict.findings}
 
 
+def building(lags: Sequence[int], slo: str) -> WaveFacts:
+    """A wave whose payloads take 12 ms to build, whose answers take 150 ms and whose first arrivals are late."""
+    facts = of(lags, latency=150 * MS, slos=slo)
+    after = {"sent": 12 * MS, "done": 12 * MS, "build_ns": 12 * MS}
+    records = [
+        each._replace(**{name: getattr(each, name) + by for name, by in after.items()}) for each in facts.records
+    ]
+    return observe(facts.plan, records, host=HOST, workers=(IDLE,))
+
+
+@pytest.mark.parametrize(
+    ("lags", "slo", "code"),
+    [
+        ([2 * MS], "p99<158ms", 1),
+        ([2 * MS] * 20, "p99<158ms", 1),
+        ([60 * MS], "p99<158ms", 1),
+        ([60 * MS], "p99<180ms", 3),
+        ([16 * MS] * 20, "p99<172ms", 3),
+        ([60 * MS], "p50<180ms", 0),
+        ([MS // 2], "p99<180ms", 0),
+    ],
+)
+def test_the_time_of_building_payloads_is_no_lag_whether_requests_are_recorded_or_counted(
+    lags: list[int], slo: str, code: int
+) -> None:
+    recorded = building(lags, slo)
+    of_counts = replace(recorded, counts=counted(recorded.records))
+    assert [verdict_of(each).exit_code for each in (recorded, of_counts)] == [code, code]
+    severities = [{code: each.severity for code, each in found(facts).items()} for facts in (recorded, of_counts)]
+    assert severities[0] == severities[1]
+
+
 def talking(slo: str, turn: int, late: int = 0) -> WaveFacts:
     """A session a second, of two turns; of some this client sends a turn 300 ms late, and what follows it."""
     goodput = (RequestLimit.parse("response_time<100ms"),) if slo.startswith("goodput") else ()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -45,6 +45,11 @@ class Distribution:
             return None
         bound = float(ages.min()) if len(ages) else None
         return cls(len(values), float(values.mean()), float(values.std()), bound, values)
+
+    def shifted(self, seconds: float) -> Distribution:
+        """The distribution with every value that much larger."""
+        bound = None if self.lower_bound_from is None else self.lower_bound_from + seconds
+        return replace(self, mean=self.mean + seconds, lower_bound_from=bound, values=self.values + seconds)
 
     def percentile(self, percent: float) -> float:
         """The value at rank ceil(percent / 100 * n)."""

@@ -138,9 +138,9 @@ def at_least_by_chance(seen: int, number: int, share: float) -> float:
 
 
 def _times_without_lag(facts: WaveFacts, summary: Summary, least_s: float) -> Distribution | None:
-    """Response times as they would be had no arrival been later than this; latencies where requests were counted."""
+    """Response times as they would be had no arrival been later than this, or at all where requests were counted."""
     if facts.counts is not None:
-        return summary.latency
+        return _counted_at_once(summary)
     times, ages = StreamingHistogram(), []
     for part in on_time(facts, least_s).records.parts(*_COLUMNS):
         seconds = (part.int("done") - part.arrived) / NS
@@ -218,7 +218,7 @@ def _kept(facts: WaveFacts, summary: Summary) -> Iterator[Kept]:
 
 
 def _summary_of(wave: WaveFacts, facts: WaveFacts, summary: Summary) -> Summary:
-    """The summary of a wave, or of the same on time; where requests were counted, response times are latencies then."""
+    """The summary of a wave, or of the same on time."""
     if wave is facts:
         return summary
     if facts.counts is None:
@@ -229,4 +229,10 @@ def _summary_of(wave: WaveFacts, facts: WaveFacts, summary: Summary) -> Summary:
 
 def _at_once(part: Summary) -> Summary:
     late = part.lag is not None and part.lag.maximum > SPOILING_S
-    return replace(part, response_time=part.latency) if late and part.response_time is not None else part
+    return replace(part, response_time=_counted_at_once(part)) if late and part.response_time is not None else part
+
+
+def _counted_at_once(part: Summary) -> Distribution | None:
+    """Response times without lag of requests that were counted: latencies, and the usual time of building a payload."""
+    usual_s = 0.0 if part.build is None else part.build.median
+    return None if part.latency is None else part.latency.shifted(usual_s)
