@@ -81,33 +81,36 @@ def known_of(question: Question, before: Searched) -> SearchEvidence:
     for wave, marks in sent:
         stages = [
             replace(stage, stretch=replace(stage.stretch, purpose=_as_known(purpose, question), void=void))
-            for stage, (purpose, void) in zip(
-                count_stages(wave, question.limits, question.user_limits), marks, strict=True
-            )
+            for stage, (purpose, void) in zip(_counted(question, wave), marks, strict=True)
         ]
+        number, _ = found.next_place
         found.add(wave, stages)
-        numbers = (row.stretch.number for row in found.rows[-len(stages) :])
-        found.leave_out(dict(zip(numbers, _sent_late(question, wave, stages), strict=True)))
+        found.leave_out(dict(enumerate(_sent_late(question, wave, stages), number)))
     found.leave_out_warm_up(question)
     found.leave_out_slow_down(question)
     return found
 
 
-def _as_known(purpose: str, question: Question) -> str:
-    """The purpose of a stretch; a pause for another tier does not tell that a rate piled up beside these limits.
+def _counted(question: Question, wave: Wave) -> list[Counted]:
+    return count_stages(wave, question.limits, question.user_limits)
 
-    Nor is a rate near the answer of another one near that of this.
+
+def _as_known(purpose: str, question: Question) -> str:
+    """The purpose of a stretch; of a search by token times, one that takes nothing of the other's answer for its own.
+
+    A pause for another tier does not tell that a rate piled up beside these limits. Nor is a rate near the answer of
+    another tier near that of this.
     """
-    if question.shape is not None and purpose in AROUND:
-        return SHARED
-    return PAUSE if purpose == DRAIN and question.is_of_streams else purpose
+    if not question.is_of_streams:
+        return purpose
+    return PAUSE if purpose == DRAIN else SHARED if purpose in AROUND else purpose
 
 
 def _sent_late(question: Question, wave: Wave, stages: Sequence[Counted]) -> list[str]:
     """Why each stage of a wave counts for nothing beside these limits; empty where it does."""
     watch, feed = ClientWatch(question), recorded_feed(wave)
     judged = void_if_late(question, wave, stages, partial(judgements, question))
-    return [each.stretch.void or watch.late(feed, number) for number, each in enumerate(judged)]
+    return [watch.late(feed, number) or each.stretch.void for number, each in enumerate(judged)]
 
 
 def _sent(before: Searched) -> Iterator[tuple[Wave, list[tuple[str, str]]]]:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import TYPE_CHECKING, cast
+
+import pytest
 
 from inference_benchmarker.plan.slo import Slo
 from inference_benchmarker.wave.wave import Wave
@@ -15,16 +18,19 @@ from server_capacity.experiments.capacity.tiers import known_of
 from server_capacity.experiments.measurements.confirmed import Confirmed
 from server_capacity.experiments.measurements.counting import count_stages
 from server_capacity.experiments.measurements.evidence import SearchEvidence
-from server_capacity.experiments.measurements.user_count_search import answer_of
+from server_capacity.experiments.measurements.question import SessionShape
+from server_capacity.experiments.measurements.user_count_search import answer_of, search_of
 from server_capacity.results.text.capacity import to_text
 from server_capacity.search.limits import limits_of
+from server_capacity.search.sessions import SessionSearch, near_rates
 from server_capacity.search.slow_down import SLOWER
-from server_capacity.search.stretch import DRAIN, PAUSE
+from server_capacity.search.stretch import DRAIN, PAUSE, SHARED
 from tests.capacities import searched
 from tests.explorations import FOUND, explored, question
 from tests.waves import MS, observe, on_time, open_plan, staged, stored
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
     from inference_benchmarker.facts.wave_facts import WaveFacts
@@ -55,16 +61,32 @@ def asking(slo: str) -> Question:
 STRICT, LOOSE = asking("p99<10ms"), asking("p90<1s")
 
 
-def late_at_80() -> SearchEvidence:
-    """Stretches of which no request but those at 80/s was late: by 60 ms."""
-    plan = staged("20:10s,0:1s,40:10s,0:1s,80:10s,0:1s,60:10s")
-    rows = [late(each, 60 * MS) if 22 * NS <= each.due < 32 * NS else each for each in on_time(plan)]
-    wave, found = made(observe(plan, rows)), SearchEvidence(2)
-    stages = count_stages(wave, LOOSE.limits)
-    purposes = ["grow" if each.stretch.rate else "drain" for each in stages]
-    pairs = zip(stages, purposes, strict=True)
+def evidence(wave: Wave, purposes: Sequence[str]) -> SearchEvidence:
+    """A wave of another tier, whose stages had these purposes."""
+    found = SearchEvidence(2)
+    pairs = zip(count_stages(wave, LOOSE.limits), purposes, strict=True)
     found.add(wave, [replace(each, stretch=replace(each.stretch, purpose=purpose)) for each, purpose in pairs])
     return found
+
+
+def late_at_80(by_ms: int = 60, took_ms: int = 20) -> SearchEvidence:
+    """Stretches of which no request but those at 80/s was late."""
+    plan = staged("20:10s,0:1s,40:10s,0:1s,80:10s,0:1s,60:10s")
+    rows = [late(each, by_ms * MS) if 22 * NS <= each.due < 32 * NS else each for each in on_time(plan, took_ms * MS)]
+    return evidence(made(observe(plan, rows)), ["grow", DRAIN] * 3 + ["grow"])
+
+
+def streaming(record: RequestRecord) -> RequestRecord:
+    """Fifty tokens, 10 ms apart; 300 ms from the second minute on."""
+    first = record.sent + 10 * MS
+    last = first + 49 * (300 if record.due >= 60 * NS else 10) * MS
+    return record._replace(first_token=first, last_token=last, done=last, chunks=50, gaps=(), tokens_out=50)
+
+
+def streams(plan: str, *purposes: str) -> Searched:
+    """A search of a tier by token times."""
+    wave = made(observe(staged(plan), map(streaming, on_time(staged(plan)))))
+    return Searched(searched(), evidence(wave, purposes), [])
 
 
 def known_at(asked: Question, before: Searched, rate: float) -> Stretch:
@@ -93,6 +115,41 @@ def test_a_pause_for_a_tier_does_not_tell_that_a_rate_piled_up_beside_the_limits
     for asked, purpose in ((asking("tpot.p95<1s"), PAUSE), (LOOSE, DRAIN)):
         known = known_of(asked, Searched(searched(), late_at_80(), []))
         assert {row.stretch.purpose for row in known.rows if not row.stretch.rate} == {purpose}
+
+
+@pytest.mark.parametrize("purpose", ["above", "below", "bisect"])
+def test_a_rate_near_the_answer_of_a_tier_is_not_one_near_the_answer_of_the_next(purpose: str) -> None:
+    before = Searched(searched(), explored(), [])
+    before.explored.marks = [[("grow", ""), (DRAIN, ""), (purpose, "")]]
+    assert known_at(LOOSE, before, 20).purpose == purpose, "queueing theory fits whatever is near its own answer"
+
+    known = known_of(asking("tpot.p95<1s"), before)
+    assert [row.stretch.purpose for row in known.rows] == ["grow", PAUSE, SHARED]
+    assert near_rates(known.stretches) == []
+    third = Searched(searched(), known, [])
+    assert known_at(asking("tpot.p95<1s"), third, 20).purpose == SHARED
+
+
+def test_a_later_tier_by_token_times_looks_for_its_own_answer_between_what_met_and_what_missed_its_limit() -> None:
+    """Not around the answer of the tier before, of which all stretches meet it."""
+    before = streams("6:15s,8:15s,6:15s,8:15s,48:15s", "above", "below", "above", "below", "grow")
+    asked = asking("tpot.p95<200ms")
+    search = search_of(replace(asked, alone=SessionShape(0.5)))
+    assert isinstance(search, SessionSearch)
+    first = search.resume(known_of(asked, before).stretches)
+    assert (search.purpose, first) == ("bisect", pytest.approx(math.sqrt(8 * 48)))
+
+
+def test_a_lag_that_alone_breaks_a_limit_of_the_next_tier_is_not_taken_for_the_endpoint() -> None:
+    """9 ms are little beside 100 ms, but decide the limit where answers take 92 ms."""
+    before = Searched(searched(), late_at_80(9, 92), [])
+    strict = asking("p99<100ms")
+    known = known_of(strict, before)
+    assert known_at(strict, before, 80).void == "the client was the limit: p99<100ms is met without its lag"
+    found = answer_of(strict, known.stretches)
+    assert (found.outcome, found.at_least) == ("at_least", 60)
+    assert known_at(LOOSE, Searched(searched(), known, []), 80).void == "", "a third tier has its own limits"
+    assert known_at(asking("p99<95ms"), Searched(searched(), late_at_80(9, 97), []), 80).void == "", "nor without it"
 
 
 def test_why_a_stretch_counts_for_nothing_is_carried_over_but_for_what_limits_showed() -> None:
