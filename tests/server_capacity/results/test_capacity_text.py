@@ -339,8 +339,9 @@ def test_a_return_that_was_cut_off_is_not_said_to_have_missed_its_limits() -> No
 
 
 def test_steps_that_were_sent_for_another_tier_say_so() -> None:
-    steps = [stretch(0, 50.0, wave="a"), stretch(1, 60.0, wave="a"), stretch(2, 174.13, wave="b")]
+    steps = [stretch(0, 50.0, wave="a"), stretch(1, 60.0, purpose="shared", wave="a"), stretch(2, 174.13, wave="b")]
     text = to_text(searched(stretches=steps, waves={"exploration": ["b"], "shared": ["a"]}, shared_s=4.0))
+    assert "shared: a rate near the answer of an earlier tier" in text
     assert "Steps 1 to 2 were sent for earlier tiers." in text
     assert "Of its load, 4.0 s were sent for earlier tiers" in text
     less = searched(stretches=steps, waves={"shared": ["a"]}, shared_s=4.0, shared_void_s=1.0)
