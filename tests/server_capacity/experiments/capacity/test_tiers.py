@@ -137,7 +137,8 @@ def test_a_later_tier_by_token_times_looks_for_its_own_answer_between_what_met_a
     search = search_of(replace(asked, alone=SessionShape(0.5)))
     assert isinstance(search, SessionSearch)
     first = search.resume(known_of(asked, before).stretches)
-    assert (search.purpose, first) == ("bisect", pytest.approx(math.sqrt(8 * 48)))
+    assert search.purpose == "bisect"
+    assert first == pytest.approx(math.sqrt(8 * 48))
 
 
 def test_a_lag_that_alone_breaks_a_limit_of_the_next_tier_is_not_taken_for_the_endpoint() -> None:
