@@ -125,7 +125,8 @@ class SessionSearch:
     def resume(self, stretches: Sequence[Stretch]) -> float | Literal["end"]:
         """The first rate of a search that knows another one's stretches, or the end where they are enough.
 
-        Those near the answer are as good as its own. Nothing is in flight any more.
+        Those near the answer are as good as its own. Nothing is in flight any more: so growth goes on from the highest
+        rate once more, as a step up from nothing shows bursts that no steady rate has.
         """
         near = min(each.users for each in self._known(stretches))
         known = [each for each in stretches if each.rate > 0 and 0 < near < math.inf]
@@ -133,7 +134,10 @@ class SessionSearch:
         self.beside_s = _load_s(stretches) - served
         if served >= self._times.search_s:
             return "end"
-        return self._next(Moment(stretches[-1].end_s, stretches, 0)) or stretches[-1].rate or self.first_rate
+        rate = self._next(Moment(stretches[-1].end_s, stretches, 0)) or stretches[-1].rate or self.first_rate
+        if rate == "end" or self.purpose != "grow":
+            return rate
+        return min(rate, max((each.rate for each in stretches if not each.void), default=0.0) or rate)
 
     def order(self, moment: Moment) -> float | Literal["end"] | None:
         """The rate from now on, the end, or None: as is."""

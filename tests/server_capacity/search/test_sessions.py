@@ -74,8 +74,10 @@ def test_a_rate_at_which_nothing_was_sent_meets_no_limit() -> None:
 
 def test_a_search_that_knows_only_rates_that_broke_nothing_grows_on() -> None:
     search = SessionSearch([LIMIT], Settings(time_s=1000), ALONE_S, single=True)
-    assert search.resume([stretch(2, 0.0)]) == 4
-    assert search.beside_s == 80
+    seen = [stretch(0.5, 0.0), stretch(2, 0.0, 1), stretch(1, 0.0, 2, "shared")]
+    assert search.resume(seen) == 2, "once more: nothing is in flight any more"
+    assert search.beside_s == 240
+    assert search.order(Moment(320, [*seen, stretch(2, 0.0, 3)], 20)) == 4
 
 
 def test_growth_begins_where_sessions_hardly_meet_and_doubles() -> None:
