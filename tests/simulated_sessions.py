@@ -15,10 +15,11 @@ from inference_benchmarker.embedded.llm.rules import PROFILES
 from inference_benchmarker.embedded.llm.token_job import TokenJob
 from inference_benchmarker.plan.slo import Slo
 from inference_benchmarker.words.units import NS
+from server_capacity.search.estimate import answer as answer_of_queue
 from server_capacity.search.keeping_up import SLOWER as USUALLY_SLOWER
 from server_capacity.search.keeping_up import slower_of
 from server_capacity.search.limits import limits_of
-from server_capacity.search.search import Moment
+from server_capacity.search.search import Moment, Search
 from server_capacity.search.sessions import SessionSearch, answer_in_sessions
 from server_capacity.search.settings import Settings, time_for
 from server_capacity.search.stretch import Count, Slice
@@ -51,6 +52,7 @@ class Kind:
 
     ``shared``: tokens that all sessions of each of some ``groups`` begin with. ``block_size``: larger where contexts
     are long, which spares time. ``single``: they are requests, of which a search does not look at overload.
+    ``slower``: times the lengths of the profile's steps.
     """
 
     drawn: Callable[[random.Random], list[Turn]]
@@ -61,14 +63,15 @@ class Kind:
     groups: int = 1
     block_size: int = 16
     single: bool = False
+    slower: int = SLOWER
 
     @property
     def rules(self) -> EngineRules:
         """The engine's."""
-        fast = PROFILES["8b-h100"]
+        fast, times = PROFILES["8b-h100"], self.slower
         square, each, base = fast.prefill_ms
         a, b, c, d = fast.step_ms
-        prefill_ms, step_ms = (SLOWER * square, SLOWER * each, SLOWER * base), (SLOWER * a, SLOWER * b, SLOWER * c, d)
+        prefill_ms, step_ms = (times * square, times * each, times * base), (times * a, times * b, times * c, d)
         return replace(
             fast, kv_tokens=self.kv_tokens, block_size=self.block_size, prefill_ms=prefill_ms, step_ms=step_ms
         )
@@ -118,6 +121,10 @@ def _mixed(draws: random.Random) -> list[Turn]:
     ]
 
 
+def _answers(draws: random.Random) -> list[Turn]:
+    return [Turn(200, round(min(600.0, max(20.0, draws.lognormvariate(4.6, 0.8)))), 0.0)]
+
+
 KINDS = {
     "short chat": Kind(_chat, "latency.p95<6s", truth=1.31),
     "long documents": Kind(_documents, "turn1.ttft.p95<6s", truth=0.23, block_size=64),
@@ -127,6 +134,10 @@ KINDS = {
     "requests 200x50": Kind(lambda _: [Turn(200, 50, 0.0)], "tpot.p95<100ms", truth=12.8, single=True),
     "requests 800x141": Kind(lambda _: [Turn(800, 141, 0.0)], "tpot.p95<100ms", truth=4.3, single=True),
     "requests 3200x50": Kind(lambda _: [Turn(3200, 50, 0.0)], "ttft.p95<2s", truth=2.71, single=True),
+    "latency of 200x400": Kind(lambda _: [Turn(200, 400, 0.0)], "latency.p95<6s", truth=15.1, single=True, slower=1),
+    "latency of 200x50": Kind(lambda _: [Turn(200, 50, 0.0)], "latency.p95<1s", truth=38.5, single=True, slower=1),
+    "latency of 800x141": Kind(lambda _: [Turn(800, 141, 0.0)], "latency.p95<2s", truth=10.7, single=True, slower=1),
+    "latency of 200x20 to 600": Kind(_answers, "latency.p95<4s", truth=20.4, single=True, slower=1),
     "cache nearly full": Kind(_tools, "ttft.p95<2s", truth=0.248, kv_tokens=40_000),
 }
 
@@ -334,11 +345,28 @@ def session_alone_s(kind: Kind, seed: int, number: int = 8) -> float:
 def searched(kind: Kind, seed: int, lengths: float | None = None, *, in_users: bool = False) -> Searched:
     """A search for so many lengths of a session alone, or for the command's time; reports come in a second late."""
     session_s, limits = session_alone_s(kind, -1 - seed), kind.limits
-    usual_s = Settings().load_s(session_s) if kind.single else time_for(session_s)
-    settings = Settings(time_s=usual_s if lengths is None else lengths * session_s)
+    search_s = Settings().load_s(session_s) if kind.single else time_for(session_s)
+    settings = Settings(time_s=search_s if lengths is None else lengths * session_s)
     slower = slower_of(limits, session_s / kind.drawn(random.Random(0))[0].output) if kind.single else USUALLY_SLOWER
     search = SessionSearch(limits, settings, session_s, in_users=in_users, single=kind.single, slower=slower)
-    wave, track, now = SessionWave(kind, seed, in_users=in_users), Track(), 0
+    stretches = _driven(kind, seed, search, in_users=in_users)
+    answer = answer_in_sessions(
+        limits, settings, stretches, session_s, in_users=in_users, single=kind.single, slower=slower
+    )
+    return Searched(answer, stretches, session_s)
+
+
+def searched_as_queue(kind: Kind, seed: int, lengths: float | None = None) -> Searched:
+    """The same by the search for a queue's saturation."""
+    session_s, limits = session_alone_s(kind, -1 - seed), kind.limits
+    settings = Settings(time_s=Settings().load_s(session_s) if lengths is None else lengths * session_s)
+    stretches = _driven(kind, seed, Search(limits, settings))
+    return Searched(answer_of_queue(limits, settings, stretches), stretches, session_s)
+
+
+def _driven(kind: Kind, seed: int, search: SessionSearch | Search, *, in_users: bool = False) -> tuple[Stretch, ...]:
+    """What a search sent, counted by when it was due."""
+    limits, wave, track, now = kind.limits, SessionWave(kind, seed, in_users=in_users), Track(), 0
     rate = search.first_rate
     wave.change(0, rate)
     track.change(0, 0, rate, search.purpose)
@@ -357,16 +385,12 @@ def searched(kind: Kind, seed: int, lengths: float | None = None, *, in_users: b
             ended = sum(stretch.answered for stretch in stretches)
             wave.change(now, order, sum(stretch.spent_s for stretch in stretches) / max(1, ended))
     exact = Slices(wave.histories, limits, now, wave.unfinished(), by_due=True)
-    final = [
+    return tuple(
         replace(
             stretch, slices=tuple(exact.slice(second) for second in range(int(stretch.start_s), int(stretch.end_s)))
         )
         for stretch in track.stretches(now, wave.open)
-    ]
-    answer = answer_in_sessions(
-        limits, settings, final, session_s, in_users=in_users, single=kind.single, slower=slower
     )
-    return Searched(answer, tuple(final), session_s)
 
 
 def share_over(kind: Kind, seed: int, rate: float, seconds: int, *, in_users: bool = False) -> tuple[float, float]:

@@ -1,6 +1,6 @@
 """A few sessions before a search: how long one takes, so how long the search must be, and how sure it will be.
 
-Of streamed requests, too, which are like sessions of one turn.
+Of requests, too: those whose answers are generated are like sessions of one turn.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from server_capacity.search.settings import (
 
 if TYPE_CHECKING:
     from inference_benchmarker.plan.plan import WavePlan
+    from inference_benchmarker.summary.summary import Summary
     from inference_benchmarker.wave.wave import Wave
     from server_capacity.experiments.capacity.waves import Waves
     from server_capacity.experiments.measurements.question import Question
@@ -38,7 +39,8 @@ MOST_S = Decimal(900)
 def scout(question: Question, waves: Waves) -> tuple[Question, Wave]:
     """The question with the shape of a session and the time for it, and the wave that showed it.
 
-    KeyboardInterrupt where it was interrupted; BenchmarkError where no session ended, or the time given is too short.
+    Requests have a shape where their answers are generated. KeyboardInterrupt where it was interrupted; BenchmarkError
+    where no session ended, or the time given is too short.
     """
     what = "requests" if question.sessions is None else "sessions"
     waves.say(f"Sending {NUMBER} {what}, {AT_ONCE} at a time, to see how long one takes.")
@@ -46,19 +48,27 @@ def scout(question: Question, waves: Waves) -> tuple[Question, Wave]:
     if wave.interrupted:
         raise KeyboardInterrupt("Interrupted before the search began; nothing was measured.")
     if question.sessions is None:
-        return replace(question, alone=_request(wave)), wave
+        return replace(question, alone=_request(question, wave)), wave
     shape = _shape(wave)
     settings = replace(question.settings, time_s=_time_s(question, shape))
     waves.say(_forecast(question, shape, settings.time_s))
     return replace(question, sessions=shape, settings=settings), wave
 
 
-def _request(wave: Wave) -> SessionShape:
+def _request(question: Question, wave: Wave) -> SessionShape | None:
+    """None where only limits on tokens need generated answers, and these are none: they wait in a queue at most."""
     latency = wave.summary.latency
+    if not question.is_of_streams and (latency is None or not _is_generated(wave.summary)):
+        return None
     if latency is None:
         raise _none_completed(wave, "requests")
     tpot = wave.summary.tpot
     return SessionShape(max(latency.mean, 0.001), token_s=0.0 if tpot is None else tpot.mean)
+
+
+def _is_generated(seen: Summary) -> bool:
+    """Tells whether answers are streams, or whole ones that report output tokens."""
+    return seen.ttft is not None or bool(seen.tokens and seen.tokens.tokens_out)
 
 
 def _shape(wave: Wave) -> SessionShape:

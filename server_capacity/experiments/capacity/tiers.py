@@ -49,9 +49,10 @@ def find_tiers(tiers: Sequence[Tier], waves: Waves) -> Iterator[tuple[Tier, Path
     for tier in tiers:
         waves = replace(waves, folder=top / tier.name)
         waves.say(f"{tier.name}: {', '.join(each.expression for each in tier.question.limits)}.")
-        known = None if before is None else known_of(tier.question, before)
+        question = tier.question if before is None else replace(tier.question, alone=before.alone)
+        known = None if before is None else known_of(question, before)
         with _made(waves.folder):
-            before = search_with(tier.question, waves, known)
+            before = search_with(question, waves, known)
         yield tier, waves.folder, before.found
         if before.found.outcome == "interrupted":
             return

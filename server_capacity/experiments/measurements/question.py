@@ -36,6 +36,8 @@ SETTLING_LENGTHS, LONGEST_SETTLING_S = 2.0, 1800.0
 UNITS = {"rps": "/s", "users": " users", "sessions": " sessions/s"}
 CONFIRMED = 1 / 3
 """The load of confirmations, in that of the search."""
+WHOLE_ANSWER, LONG_S, LEAST_LIMITS = ("response_time", "latency"), 1.0, 5.0
+"""A limit of so many seconds may be on generated text, in a search of at least so many times that."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,8 +66,8 @@ class Question:
     lower end is confirmed, None for a usual confirmation. ``warm``: every payload is sent once before the search;
     ``cache``: as it was asked for.
     ``in_users``: rates are numbers of users of a closed loop, who ``think`` (None: not at all). ``sessions``: arrivals
-    are sessions, whose rate it is, or how many are open at a time; None of single requests. ``alone``: of a search
-    of streams, the mean time of a request of which few are in flight. ``endpoint``: the object of that name in
+    are sessions, whose rate it is, or how many are open at a time; None of single requests. ``alone``: of answers that
+    are generated, the mean time of a request of which few are in flight. ``endpoint``: the object of that name in
     capacity.json. ``lost`` tells why an endpoint that was made for it is there no more.
     ``canaries``: the answers to fixed questions that were asked before.
     """
@@ -138,16 +140,31 @@ class Question:
 
     @property
     def shape(self) -> SessionShape | None:
-        """Of a session, or of a streamed request, while few are open; None of other searches."""
+        """Of a session, or of a request whose answer is generated, while few are open; None of other searches."""
         return self.sessions or self.alone
 
     @property
     def is_of_streams(self) -> bool:
-        """Tells whether it is on requests/s by the times of their tokens.
+        """Tells whether it is on requests/s by the times of their tokens, or their answers were seen to be generated.
 
         An engine that generates for many at a time answers each more slowly the more there are, with no queue at all.
         """
-        return self.is_of_rates and any(limit.metric in OF_STREAMS for limit in self.limits)
+        return self.is_of_rates and (self.alone is not None or any(limit.metric in OF_STREAMS for limit in self.limits))
+
+    @property
+    def scouts(self) -> bool:
+        """Tells whether a few sessions or requests come first: nobody knows yet how long they take, or what they are.
+
+        Text is seldom generated in less than a second: a search with shorter limits begins at once.
+        """
+        if self.alone is not None or not self.is_of_rates:
+            return self.sessions is not None
+        return self.is_of_streams or any(map(self._may_be_on_text, self.limits))
+
+    def _may_be_on_text(self, limit: Limit) -> bool:
+        bound_s = limit.bound_s or 0.0
+        enough = self.settings.time_s is None or self.settings.time_s >= LEAST_LIMITS * bound_s
+        return limit.metric in WHOLE_ANSWER and bound_s >= LONG_S and enough
 
     @property
     def is_of_rates(self) -> bool:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
@@ -20,12 +22,20 @@ from server_capacity.search.settings import Settings
 from tests.mentions import mentions
 from tests.waves import closed_plan
 
+if TYPE_CHECKING:
+    from server_capacity.experiments.capacity.waves import Waves
+
 SHAPE = SessionShape(10.0, 4.2)
 
 
 def question(**settings: float) -> Question:
     plan = WavePlan(ClosedLoop(1, steered=True), closed_plan().bounds)
     return Question(plan, (), replace(Settings(), **settings), 1, sessions=SHAPE)  # type: ignore[arg-type]
+
+
+def limited(*slos: str, **settings: float) -> Question:
+    """A search of single requests."""
+    return replace(question(**settings), sessions=None, limits=limits_of([Slo.parse(each) for each in slos], 0.95))
 
 
 def test_the_time_follows_from_the_length_of_a_session() -> None:
@@ -54,8 +64,7 @@ def test_it_says_before_how_long_it_takes_and_how_sure_it_will_be() -> None:
 
 
 def test_streamed_requests_are_looked_at_before_their_search_too() -> None:
-    streamed = replace(question(), sessions=None, limits=limits_of([Slo.parse("tpot.p95<25ms")], 0.95))
-    queued = replace(streamed, limits=limits_of([Slo.parse("p95<25ms")], 0.95))
+    streamed, queued = limited("tpot.p95<25ms"), limited("p95<25ms")
     assert (streamed.is_of_streams, queued.is_of_streams) == (True, False)
     assert type(search_of(streamed)) is Search
     seen = replace(streamed, alone=SessionShape(2.5))
@@ -63,6 +72,55 @@ def test_streamed_requests_are_looked_at_before_their_search_too() -> None:
     confirming = seen.confirmation(4.0, 100, 1, seen.plan.output_dir)
     assert confirming.warmup_s == 5
     assert confirming.name == "4/s"
+
+
+@pytest.mark.parametrize(
+    ("slos", "time_s", "first"),
+    [
+        (["p99<100ms"], None, False),
+        (["latency.p95<6s"], None, True),
+        (["p95<1s"], 60.0, True),
+        (["p99<5s"], 5.0, False),
+        (["p50<10s", "p90<1s"], 5.0, True),
+        (["success>=0.99"], None, False),
+        (["ttft.p95<100ms"], 5.0, True),
+    ],
+)
+def test_requests_come_first_where_text_may_be_generated_within_a_limit(
+    slos: list[str], time_s: float | None, *, first: bool
+) -> None:
+    asked = limited(*slos) if time_s is None else limited(*slos, time_s=time_s)
+    assert asked.scouts is first
+    assert not replace(asked, in_users=True).scouts
+    assert not replace(asked, alone=SHAPE).scouts, "another tier's search has seen them"
+    assert replace(asked, sessions=SHAPE).scouts
+
+
+def scouted(asked: Question, **seen: Any) -> Question:
+    """After first requests with such a summary."""
+    summary = SimpleNamespace(
+        **{"latency": SimpleNamespace(mean=2.4), "ttft": None, "tokens": None, "errors": ()} | seen
+    )
+    waves = SimpleNamespace(say=print, folder=asked.plan.output_dir)
+    waves.warm = lambda _plan: SimpleNamespace(interrupted=False, summary=summary)
+    return scouting.scout(asked, cast("Waves", waves))[0]
+
+
+def test_answers_that_are_generated_are_searched_as_sessions_and_others_as_a_queue() -> None:
+    slow = limited("latency.p95<6s")
+    assert type(search_of(scouted(slow))) is Search
+    assert type(search_of(scouted(slow, tokens=SimpleNamespace(tokens_out=None)))) is Search
+    for generated in ({"ttft": SimpleNamespace(mean=0.1)}, {"tokens": SimpleNamespace(tokens_out=3200)}):
+        found = scouted(slow, **generated)
+        assert found.alone == SessionShape(2.4)
+        assert found.is_of_streams
+        assert type(search_of(found)) is SessionSearch
+
+
+def test_first_requests_without_an_answer_end_only_a_search_by_tokens() -> None:
+    assert scouted(limited("latency.p95<6s"), latency=None).alone is None
+    with pytest.raises(BenchmarkError, match="None of the first requests was completed"):
+        scouted(limited("ttft.p95<6s"), latency=None)
 
 
 def test_a_confirmation_begins_with_as_many_sessions_as_it_goes_on_with() -> None:
