@@ -1,7 +1,7 @@
 """The search for sessions: how many may begin a second, or be open at a time, with every limit kept. Pure.
 
-Also for streamed requests, each a session of one turn: a server that generates for many at a time answers each more
-slowly the more there are, which a search for a queue's saturation takes for a backlog.
+Also for requests whose answers are generated, each a session of one turn: a server that generates for many at a time
+answers each more slowly the more there are, which a search for a queue's saturation takes for a backlog.
 
 A stretch's ``rate`` is that of sessions or their number, and its slices have the sessions that began in them, those
 that ended and their lengths. The counts are of turns, or of sessions where a limit is on those. Turns of one session
@@ -74,7 +74,7 @@ WIDER = (2.15, 1.0)
 Most searches see fewer of the rare long bursts than there are, so they err upwards.
 """
 WIDER_OF_REQUESTS = (1.8, 1.2)
-"""The same of streamed requests, which do not come together in sessions."""
+"""The same of requests whose answers are generated, which do not come together in sessions."""
 SLOPE_SPREAD = 1.2
 """Turns that are over by their own length are so at any rate: the share rises by less than that of like requests."""
 PILED_UP_TIMES, PILED_UP, PILED_UP_LENGTHS = 2.0, 5.0, 10.0

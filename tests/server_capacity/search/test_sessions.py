@@ -16,7 +16,7 @@ from server_capacity.search.search import Moment
 from server_capacity.search.sessions import SessionSearch, answer_in_sessions, near_rates
 from server_capacity.search.settings import LEAST_LENGTHS, USUAL_LENGTHS, Settings, half_width, time_for
 from server_capacity.search.stretch import Count, Slice, Stretch
-from tests.simulated_sessions import KINDS, searched
+from tests.simulated_sessions import KINDS, searched, searched_as_queue
 
 LIMIT = Limit("ttft.p95<1s", "ttft", 0.05, 1.0)
 ALONE_S = 10.0
@@ -52,6 +52,16 @@ def test_streamed_requests_are_searched_as_sessions_of_one_turn() -> None:
     assert found.interval is not None
     assert found.interval.low <= kind.truth <= found.interval.high
     assert found.rate == pytest.approx(kind.truth, rel=0.2)
+
+
+def test_limits_on_whole_answers_of_an_engine_are_searched_as_those_on_tokens() -> None:
+    """The search for a queue's saturation takes the slow-down for a backlog: its whole interval is too low."""
+    kind = KINDS["latency of 200x50"]
+    found, queued = searched(kind, 0, 60).answer.interval, searched_as_queue(kind, 0, 60).answer.interval
+    assert found is not None
+    assert queued is not None
+    assert queued.high < kind.truth
+    assert found.low <= kind.truth <= found.high
 
 
 def test_another_search_is_gone_on_with_from_what_it_saw_near_the_answer() -> None:
