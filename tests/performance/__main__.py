@@ -5,8 +5,9 @@ short. Two run only where they are named: real_servers installs 2 GB, and soak t
 
 ``python -m tests.performance capacity`` has options of its own: searches for the capacity of simulated endpoints;
 so have ``capacity-twin``, queueing models that are fitted on such searches, ``capacity-users``, searches in users,
-``capacity-sessions``, searches in sessions, ``capacity-surface``, capacities at lengths nobody sent,
-``capacity-tiers``, of two tiers, and ``capacity-proof``, proofs of plans.
+``capacity-sessions``, searches in sessions, ``capacity-slow-queues``, of queues whose answers take seconds,
+``capacity-surface``, capacities at lengths nobody sent, ``capacity-tiers``, of two tiers, and ``capacity-proof``,
+proofs of plans.
 """
 
 from __future__ import annotations
@@ -114,6 +115,7 @@ _WITH_OPTIONS = {
     "capacity-proof": "proofs",
     "capacity-twin": "twins",
     "capacity-sessions": "sessions",
+    "capacity-slow-queues": "slow_queues",
     "capacity-surface": "surface",
     "capacity-tiers": "tiers",
     "capacity-users": "users",

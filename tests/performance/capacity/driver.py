@@ -11,6 +11,7 @@ import numpy as np
 from server_capacity.experiments.measurements.evidence import shifted
 from server_capacity.search.estimate import answer
 from server_capacity.search.search import Moment, Search
+from server_capacity.search.sessions import SessionSearch, answer_in_sessions
 from server_capacity.search.stretch import Count, Slice, Stretch
 from server_capacity.search.track import Track
 from tests.performance.capacity.queues import Queue
@@ -235,12 +236,28 @@ class Pilot:
 
 
 def play(
-    endpoint: Endpoint, settings: Settings, seed: int, feed: Feed | None = None, earlier: Sequence[Stretch] = ()
+    endpoint: Endpoint,
+    settings: Settings,
+    seed: int,
+    feed: Feed | None = None,
+    earlier: Sequence[Stretch] = (),
+    *,
+    alone_s: float | None = None,
 ) -> Played:
-    """One whole search; ``earlier``: what another one sent before, with the counts of this one's limits."""
+    """One whole search; ``earlier``: what another one sent before, with the counts of this one's limits.
+
+    ``alone_s``: it is that of answers that are generated, which take so long alone.
+    """
     feed = feed or Feed()
     began = time.process_time()
-    search = Search(endpoint.limits, settings)
+    limits = endpoint.limits
+    search = Search(limits, settings) if alone_s is None else SessionSearch(limits, settings, alone_s, single=True)
+
+    def answered(stretches: Sequence[Stretch]) -> Answer:
+        if alone_s is None:
+            return answer(limits, settings, stretches)
+        return answer_in_sessions(limits, settings, stretches, alone_s, single=True)
+
     wave = Wave(endpoint, seed)
     pilot = Pilot(wave, feed)
     number, before_s = (earlier[-1].number + 1, earlier[-1].end_s) if earlier else (0, 0.0)
@@ -251,7 +268,7 @@ def play(
     now_s = load_s = 0.0
     first = search.resume(earlier) if earlier else search.first_rate
     if first == "end":
-        return Played(answer(endpoint.limits, settings, earlier), tuple(earlier), 0.0, 0.0, wave, lambda _: ())
+        return Played(answered(earlier), tuple(earlier), 0.0, 0.0, wave, lambda _: ())
     rate = first
     pilot.change(0.0, rate, search.purpose)
     change: tuple[float, float] | None = None
@@ -281,6 +298,5 @@ def play(
         wave.limits = tuple(limits)
         return pilot.exactly(now_s)
 
-    stretches = known(counted(endpoint.limits))
-    found = answer(endpoint.limits, settings, stretches)
-    return Played(found, stretches, load_s, time.process_time() - began, wave, counted)
+    stretches = known(counted(limits))
+    return Played(answered(stretches), stretches, load_s, time.process_time() - began, wave, counted)

@@ -1,6 +1,7 @@
 """Searches for sessions on the simulated LLM engine: ``python -m tests.performance capacity-sessions --help``.
 
-Six kinds of sessions (``tests/simulated_sessions.py``); the truth is a line through long runs near it.
+Six kinds of sessions and seven of single requests (``tests/simulated_sessions.py``); the truth is a line through long
+runs near it.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from pathlib import Path
 from statistics import fmean, median
 
 from server_capacity.experiments.measurements.windows import wilson
-from tests.simulated_sessions import KINDS, searched, share_over
+from tests.simulated_sessions import KINDS, searched, searched_as_queue, share_over
 
 _HEAD = (
     f"{'sessions':21} truth  searches  coverage (95% interval)  low above    bias  half-width"
@@ -25,14 +26,15 @@ _NONE = (math.nan,) * 3
 
 
 def _found(
-    task: tuple[str, int], lengths: float | None
+    task: tuple[str, int], lengths: float | None = None, *, as_queue: bool = False
 ) -> tuple[str, int, str, float, float, float, float, float, str]:
     """A search: its kind, seed, outcome, rate and interval from below, and lower ends after overload; nan for none.
 
     At last "differs" where overload changed it, "same" where it did not, else "unknown".
     """
     name, seed = task
-    found = searched(KINDS[name], seed, lengths).answer
+    search = searched_as_queue if as_queue else searched
+    found = search(KINDS[name], seed, lengths).answer
     memory = found.memory
     below = found if memory is None else memory.below
     rate, low, high = (below.rate, below.interval.low, below.interval.high) if below.interval else _NONE
@@ -82,6 +84,7 @@ def main(arguments: list[str]) -> None:
     parser.add_argument("--first-seed", type=int, default=0, metavar="N", help="of the searches (default 0)")
     parser.add_argument("--kinds", nargs="+", default=list(KINDS), choices=KINDS, metavar="KIND", help="these alone")
     parser.add_argument("--lengths", type=float, metavar="N", help="of a session alone (default: the command's time)")
+    parser.add_argument("--as-queue", action="store_true", help="the search for a queue's saturation instead")
     parser.add_argument("--processes", type=int, default=2, metavar="N", help="at a time (default 2)")
     parser.add_argument("--results", metavar="FILE", help="append each search to this file, and go on where it ended")
     parser.add_argument("--most", type=float, default=math.inf, metavar="S", help="begin none after so many seconds")
@@ -99,12 +102,13 @@ def main(arguments: list[str]) -> None:
     rows = list(csv.reader(file.read_text().splitlines())) if file.is_file() else []
     done, begun = {(row[0], int(row[1])) for row in rows}, time.monotonic()
     seeds = range(options.first_seed, options.first_seed + options.searches)
+    search = partial(_found, lengths=options.lengths, as_queue=options.as_queue)
     tasks = [(name, seed) for seed in seeds for name in options.kinds if (name, seed) not in done]
     with ProcessPoolExecutor(options.processes) as pool, file.open("a") as lines:
         for place in range(0, len(tasks), options.processes):
             if time.monotonic() - begun > options.most:
                 break
-            for found in pool.map(partial(_found, lengths=options.lengths), tasks[place : place + options.processes]):
+            for found in pool.map(search, tasks[place : place + options.processes]):
                 csv.writer(lines).writerow(found)
                 lines.flush()
                 rows.append([str(each) for each in found])
