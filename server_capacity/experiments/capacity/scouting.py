@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from server_capacity.search.settings import SessionTimes
 
 AT_ONCE, NUMBER = 2, 8
+WAITS = 0.4
+"""The part of an answer's time before its first token, from which a request waits rather than being generated."""
 MOST_S = Decimal(900)
 
 
@@ -56,7 +58,7 @@ def scout(question: Question, waves: Waves) -> tuple[Question, Wave]:
 
 
 def _request(question: Question, wave: Wave) -> SessionShape | None:
-    """None where only limits on tokens need generated answers, and these are none: they wait in a queue at most."""
+    """None where no limit is on tokens, and answers are not generated for many at a time: they wait in a queue."""
     latency = wave.summary.latency
     if not question.is_of_streams and (latency is None or not _is_generated(wave.summary)):
         return None
@@ -67,8 +69,13 @@ def _request(question: Question, wave: Wave) -> SessionShape | None:
 
 
 def _is_generated(seen: Summary) -> bool:
-    """Tells whether answers are streams, or whole ones that report output tokens."""
-    return seen.ttft is not None or bool(seen.tokens and seen.tokens.tokens_out)
+    """Tells whether answers are streams, or whole ones that report output tokens.
+
+    A server that generates one at a time is none: the other request waits, and its first token comes late.
+    """
+    if seen.ttft is None or seen.latency is None:
+        return bool(seen.tokens and seen.tokens.tokens_out)
+    return seen.ttft.mean < WAITS * seen.latency.mean
 
 
 def _shape(wave: Wave) -> SessionShape:

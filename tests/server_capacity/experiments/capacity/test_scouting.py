@@ -110,6 +110,7 @@ def test_answers_that_are_generated_are_searched_as_sessions_and_others_as_a_que
     slow = limited("latency.p95<6s")
     assert type(search_of(scouted(slow))) is Search
     assert type(search_of(scouted(slow, tokens=SimpleNamespace(tokens_out=None)))) is Search
+    assert type(search_of(scouted(slow, ttft=SimpleNamespace(mean=1.1)))) is Search, "one at a time: the other waits"
     for generated in ({"ttft": SimpleNamespace(mean=0.1)}, {"tokens": SimpleNamespace(tokens_out=3200)}):
         found = scouted(slow, **generated)
         assert found.alone == SessionShape(2.4)
