@@ -18,6 +18,7 @@ from server_capacity.experiments.capacity.run import search_with
 from server_capacity.experiments.measurements.client_limit import ClientWatch, void_if_late
 from server_capacity.experiments.measurements.counting import count_stages
 from server_capacity.experiments.measurements.evidence import SearchEvidence, name_of
+from server_capacity.experiments.measurements.falling_behind import with_behind
 from server_capacity.experiments.measurements.recorded_feed import recorded_feed
 from server_capacity.search.growth import AROUND
 from server_capacity.search.stretch import DRAIN, PAUSE, SHARED
@@ -93,18 +94,19 @@ def known_of(question: Question, before: Searched) -> SearchEvidence:
 
 
 def _counted(question: Question, wave: Wave) -> list[Counted]:
-    return count_stages(wave, question.limits, question.user_limits)
+    stages = count_stages(wave, question.limits, question.user_limits)
+    return with_behind(wave, stages) if question.is_of_streams else stages
 
 
 def _as_known(purpose: str, question: Question) -> str:
-    """The purpose of a stretch; of a search by token times, one that takes nothing of the other's answer for its own.
+    """The purpose of a stretch, which takes nothing of another tier's answer for its own.
 
     A pause for another tier does not tell that a rate piled up beside these limits. Nor is a rate near the answer of
     another tier near that of this.
     """
-    if not question.is_of_streams:
+    if not question.is_of_streams and question.sessions is None:
         return purpose
-    return PAUSE if purpose == DRAIN else SHARED if purpose in AROUND else purpose
+    return PAUSE if purpose == DRAIN and question.is_of_streams else SHARED if purpose in AROUND else purpose
 
 
 def _sent_late(question: Question, wave: Wave, stages: Sequence[Counted]) -> list[str]:

@@ -99,7 +99,14 @@ def test_requests_come_first_where_text_may_be_generated_within_a_limit(
 def scouted(asked: Question, **seen: Any) -> Question:
     """After first requests with such a summary."""
     summary = SimpleNamespace(
-        **{"latency": SimpleNamespace(mean=2.4), "ttft": None, "tokens": None, "errors": ()} | seen
+        **{
+            "latency": SimpleNamespace(mean=2.4),
+            "ttft": None,
+            "tpot": SimpleNamespace(mean=0.02),
+            "tokens": None,
+            "errors": (),
+        }
+        | seen
     )
     waves = SimpleNamespace(say=print, folder=asked.plan.output_dir)
     waves.warm = lambda _plan: SimpleNamespace(interrupted=False, summary=summary)
@@ -113,7 +120,7 @@ def test_answers_that_are_generated_are_searched_as_sessions_and_others_as_a_que
     assert type(search_of(scouted(slow, ttft=SimpleNamespace(mean=1.1)))) is Search, "one at a time: the other waits"
     for generated in ({"ttft": SimpleNamespace(mean=0.1)}, {"tokens": SimpleNamespace(tokens_out=3200)}):
         found = scouted(slow, **generated)
-        assert found.alone == SessionShape(2.4)
+        assert found.alone == SessionShape(2.4, token_s=0.02)
         assert found.is_of_streams
         assert type(search_of(found)) is SessionSearch
 
