@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from server_capacity.search.answer import Interval
 from server_capacity.search.crossing import Crossing
 from server_capacity.search.limit_bracket import KEEPS_UP, KEEPS_UP_SLOPE, WAITED
-from server_capacity.search.recovery import is_broken, length_below
+from server_capacity.search.recovery import is_broken, is_missed, length_below
 from server_capacity.search.stretch import DRAIN
 from server_capacity.search.users import UserBracket
 
@@ -27,7 +27,7 @@ LEAST_SD = 0.04
 
 
 SLOWER, FAR_SLOWER, QUEUE_SEEN = 4.0, 6.5, 10.0
-AT_ITS_LIMIT = 1.7
+AT_ITS_LIMIT = 3.0
 """Times the length that requests have on average where their tokens just meet the limit."""
 
 
@@ -55,6 +55,15 @@ class _Load(NamedTuple):
     drain: Stretch | None
 
     @property
+    def runs(self) -> bool:
+        """Tells whether the search still does: later, answers count when their requests were due."""
+        return self.drain is not None and self.drain.answered > 0
+
+    def is_silent(self, limits: Sequence[Limit]) -> bool:
+        """Tells whether no limit says that it was too much; while the search runs, one may say so later."""
+        return not (is_broken if self.runs else is_missed)(limits, self.stretch)
+
+    @property
     def served(self) -> tuple[float, float]:
         """The rate at which its backlog came and was served, and the error as a share of it."""
         parts = [self.stretch] if self.drain is None else [self.stretch, self.drain]
@@ -70,7 +79,7 @@ def rate_kept_up(limits: Sequence[Limit], stretches: Sequence[Stretch], session_
     loads = [each for each in _loads(stretches) if each.stretch.rate > 0 and not each.stretch.void]
     fell = [_fell_behind(limits, stretches, session_s, slower, each) for each in loads]
     calm = [each.stretch for each, behind in zip(loads, fell, strict=True) if not behind]
-    silent = [each for each, behind in zip(loads, fell, strict=True) if behind and not is_broken(limits, each.stretch)]
+    silent = [each for each, behind in zip(loads, fell, strict=True) if behind and each.is_silent(limits)]
     behind = [each for each in silent if not any(_refutes(other, each.stretch) for other in calm)]
     rate, sd = max((each.served for each in behind), default=(0.0, 0.0))
     least = rate * (1 - 2 * sd)  # what fell behind at less did so by chance
@@ -107,8 +116,8 @@ def _fell_behind(
     if load.drain is None and not stretch.behind:
         return False
     usual_s = length_below(stretch.rate, limits, stretches, session_s)
-    if load.drain is not None:  # whose answers count for themselves only while the search runs
-        return load.drain.answered > 0 or stretch.mean_s >= slower / 2 * usual_s
+    if load.drain is not None:
+        return load.runs or stretch.mean_s >= slower / 2 * usual_s
     return stretch.seconds >= STEADY_LENGTHS * usual_s
 
 

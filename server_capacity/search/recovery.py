@@ -229,9 +229,18 @@ def met_again(limits: Sequence[Limit], stretch: Stretch, length_s: float) -> boo
     return any(count.of for part in slices for count in part.counts) and not _breaks(limits, slices)
 
 
+def is_missed(limits: Sequence[Limit], stretch: Stretch) -> bool:
+    """Tells whether more of its second half are over a limit than may be, though chance may explain it."""
+    return any(over > limit.allowed * of for limit, of, over in _totals(limits, _second_half(stretch)))
+
+
 def is_broken(limits: Sequence[Limit], stretch: Stretch) -> bool:
     """Tells whether its second half breaks a limit clearly: in the first answers come that had waited before it."""
-    return _breaks(limits, [part for part in stretch.slices if 2 * part.start_s >= stretch.start_s + stretch.end_s])
+    return _breaks(limits, _second_half(stretch))
+
+
+def _second_half(stretch: Stretch) -> list[Slice]:
+    return [part for part in stretch.slices if 2 * part.start_s >= stretch.start_s + stretch.end_s]
 
 
 def _breaks(limits: Sequence[Limit], slices: Iterable[Slice]) -> bool:

@@ -259,6 +259,8 @@ class SessionSearch:
         return float(max(1, round(rate))) if self.in_users else rate
 
     def _known(self, stretches: Sequence[Stretch]) -> list[UserBracket]:
+        """While it runs, the answers of a pause tell of the requests before it; later all count when they were due."""
+        stretches = with_drained(stretches) if self._single else stretches
         return known(self.limits, stretches, self.session_s, self._wider, self._slower)
 
     def _length_s(self, stretches: Sequence[Stretch]) -> float:
@@ -308,7 +310,7 @@ def known(
     slower: float = SLOWER,
 ) -> list[UserBracket]:
     """The knowledge of each limit, from below, and of keeping up where no limit is broken at a lower rate."""
-    stretches = with_drained(from_below(stretches))
+    stretches = from_below(stretches)
     found = [known_of(limit, place, stretches, session_s, wider) for place, limit in enumerate(limits)]
     keeping_up = rate_kept_up(limits, stretches, session_s, slower)
     lowest = min((each.users for each in found), default=math.inf)

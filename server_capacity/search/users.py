@@ -30,6 +30,8 @@ BISECT_CYCLES, NEAR_CYCLES = 4.0, 8.0
 BISECT_S, NEAR_S = 4.0, 8.0
 NEAR_SHARE = 1 / 14
 CLEARLY_OVER, CLEARLY_TIMES = 6, 3.0
+CLEARLY_ERRORS, CLEARLY_BURSTS = 3.0, 6.0
+"""Standard errors, and the variance of counts that come in bursts over that of independent ones."""
 NARROW = 1.35
 AWAY, MOST_AWAY = 0.5, 0.12
 DRAIN_TIMES = 2.0
@@ -219,7 +221,15 @@ def load_text(users: float, unit: str) -> str:
 
 def clearly_over(of: int, over: int, allowed: float) -> bool:
     """Tells whether so many over are clearly more than may be."""
-    return over >= min(CLEARLY_OVER, max(1, of)) and over > min(0.8, CLEARLY_TIMES * allowed) * of
+    return over >= min(CLEARLY_OVER, max(1, of)) and over > _clear_share(of, allowed) * of
+
+
+def _clear_share(of: int, allowed: float) -> float:
+    """The share over that is clearly too much; of a low percentile, three times what may be is all and more."""
+    share = min(0.8, CLEARLY_TIMES * allowed)
+    if share < 0.5 or not of:
+        return share
+    return min(share, allowed + CLEARLY_ERRORS * math.sqrt(CLEARLY_BURSTS * allowed * (1 - allowed) / of))
 
 
 def _known(limit: Limit, place: int, stretches: Sequence[Stretch], think_s: float) -> UserBracket:
