@@ -207,9 +207,10 @@ def _falls(stage: StageFacts, later: StageFacts) -> bool:
 
 
 def _calm_rate(users: _Users, earlier: Sequence[StageFacts], before_s: float) -> float:
-    """The highest rate of the earlier stages whose median response time was within the limit."""
-    medians = ((_peak(stage), users.median(stage.start_ns, stage.end_ns)) for stage in earlier)
-    return max(rate for rate, median in medians if median is not None and median <= _limit(before_s))
+    """The highest constant rate of the earlier stages at whose end the median response time was within the limit."""
+    constant = (stage for stage in earlier if stage.stage.from_rps == stage.stage.to_rps)
+    ends = ((_peak(each), users.median(max(each.start_ns, each.end_ns - HELD * NS), each.end_ns)) for each in constant)
+    return max((rate for rate, median in ends if median is not None and median <= _limit(before_s)), default=0.0)
 
 
 def _until(stages: Sequence[StageFacts], place: int, calm_rate: float) -> int:

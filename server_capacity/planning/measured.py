@@ -162,7 +162,7 @@ class Measured:
         yield from self.caveats()
         if apart := planned_with(self.data):
             yield apart
-        if self.data.limit == KEEPS_UP:
+        if self.data.limit == KEEPS_UP and all(each.metric == "success" for each in self.data.limits):
             yield (
                 "The search had no --slo, so the capacity is only the rate that the endpoint keeps up with. A limit "
                 'such as --slo "p99<500ms" says more.'

@@ -18,6 +18,8 @@ from server_capacity.models.fleet.simulate import simulate
 from server_capacity.planning.request import LEAST_OUTSTANDING
 from server_capacity.planning.sizing import floored
 from server_capacity.results.text.agreement import disagree
+from server_capacity.search.limits import TIMES
+from server_capacity.search.unmeasured import OF_STREAMS
 
 if TYPE_CHECKING:
     from server_capacity.models.fleet.routing import Routing
@@ -67,6 +69,9 @@ def _latency_s(plan: EndpointPlan, search: Measured, rps: float) -> float | str:
 
     At a higher rate, as the interval's lower end is, requests wait longer: a target from there asks for more use.
     """
+    timed = next((row.metric for row in search.data.limits if row.metric in TIMES), None)
+    if timed in OF_STREAMS:
+        return f"the search measured {timed}, which is a part of the latency"
     service = Service.of(search.data.twin, search.instances)
     if not isinstance(service, str) and not disagree(search.data) and rps < service.most:
         return _modelled_s(service, plan, rps)

@@ -22,11 +22,11 @@ if TYPE_CHECKING:
     from server_capacity.search.limits import Limit
     from server_capacity.search.stretch import Stretch
 
-LEAST_SD = 0.04
-"""Of the rate at which a backlog is served: what it is served with depends on how it came."""
+LEAST_SD, UNEQUAL = 0.04, 1.5
+"""Of the rate at which a backlog is served: it depends on how it came, and answers are of unequal lengths."""
 
 
-SLOWER, FAR_SLOWER, QUEUE_SEEN = 4.0, 6.5, 10.0
+SLOWER, FAR_SLOWER, QUEUE_SEEN = 4.0, 12.0, 10.0
 AT_ITS_LIMIT = 3.0
 """Times the length that requests have on average where their tokens just meet the limit."""
 
@@ -44,6 +44,7 @@ def slower_of(limits: Sequence[Limit], token_s: float) -> float:
     return min(max(SLOWER, AT_ITS_LIMIT * min(bounds) / token_s), FAR_SLOWER)
 
 
+FIRST_ANSWERS_S = 3.0
 STEADY_LENGTHS = 4.0
 """After so many lengths as many end as begin, if the endpoint keeps up."""
 
@@ -53,22 +54,28 @@ class _Load(NamedTuple):
 
     stretch: Stretch
     drain: Stretch | None
+    is_last: bool
 
     @property
     def runs(self) -> bool:
         """Tells whether the search still does: later, answers count when their requests were due."""
-        return self.drain is not None and self.drain.answered > 0
+        if self.drain is None:
+            return False
+        return self.drain.answered > 0 or (self.is_last and self.drain.seconds < FIRST_ANSWERS_S)
 
     def is_silent(self, limits: Sequence[Limit]) -> bool:
         """Tells whether no limit says that it was too much; while the search runs, one may say so later."""
         return not (is_broken if self.runs else is_missed)(limits, self.stretch)
 
-    @property
-    def served(self) -> tuple[float, float]:
-        """The rate at which its backlog came and was served, and the error as a share of it."""
+    def served(self, usual_s: float) -> tuple[float, float]:
+        """The rate at which its backlog came and was served, and the error as a share of it.
+
+        Without a pause, as many are still open at its end as at any time: those do not wait.
+        """
         parts = [self.stretch] if self.drain is None else [self.stretch, self.drain]
-        completed = max(1, sum(each.completed for each in parts))
-        return completed / sum(each.seconds for each in parts), max(LEAST_SD, 1 / math.sqrt(completed))
+        steady = 0.0 if self.drain is not None else min(self.stretch.in_flight, self.stretch.rate * usual_s)
+        completed = max(1.0, sum(each.completed for each in parts) + steady)
+        return completed / sum(each.seconds for each in parts), max(LEAST_SD, UNEQUAL / math.sqrt(completed))
 
 
 def rate_kept_up(limits: Sequence[Limit], stretches: Sequence[Stretch], session_s: float, slower: float) -> UserBracket:
@@ -81,14 +88,15 @@ def rate_kept_up(limits: Sequence[Limit], stretches: Sequence[Stretch], session_
     calm = [each.stretch for each, behind in zip(loads, fell, strict=True) if not behind]
     silent = [each for each, behind in zip(loads, fell, strict=True) if behind and each.is_silent(limits)]
     behind = [each for each in silent if not any(_refutes(other, each.stretch) for other in calm)]
-    rate, sd = max((each.served for each in behind), default=(0.0, 0.0))
+    served = (each.served(length_below(each.stretch.rate, limits, stretches, session_s)) for each in behind)
+    rate, sd = max(served, default=(0.0, 0.0))
     least = rate * (1 - 2 * sd)  # what fell behind at less did so by chance
     ceiling = min((each.stretch.rate for each in behind if each.stretch.rate >= least), default=None)
     kept = max((each.rate for each in calm if each.is_usable and (ceiling is None or each.rate < ceiling)), default=0.0)
     if ceiling is None:
         return UserBracket(KEEPS_UP, kept, None, None)
-    served = Interval(least, rate * (1 + 2 * sd))
-    return UserBracket(KEEPS_UP, kept or rate, ceiling, Crossing(rate, served, KEEPS_UP_SLOPE, 1.0))
+    interval = Interval(least, rate * (1 + 2 * sd))
+    return UserBracket(KEEPS_UP, kept or rate, ceiling, Crossing(rate, interval, KEEPS_UP_SLOPE, 1.0))
 
 
 def with_drained(stretches: Sequence[Stretch]) -> list[Stretch]:
@@ -102,7 +110,10 @@ def with_drained(stretches: Sequence[Stretch]) -> list[Stretch]:
 
 def _loads(stretches: Sequence[Stretch]) -> list[_Load]:
     pairs = zip(stretches, (*stretches[1:], None), strict=True)
-    return [_Load(each, after if after is not None and after.purpose == DRAIN else None) for each, after in pairs]
+    return [
+        _Load(each, after if after is not None and after.purpose == DRAIN else None, after is stretches[-1])
+        for each, after in pairs
+    ]
 
 
 def _fell_behind(
@@ -115,12 +126,13 @@ def _fell_behind(
     stretch = load.stretch
     if load.drain is None and not stretch.behind:
         return False
-    usual_s = length_below(stretch.rate, limits, stretches, session_s)
+    usual_s = length_below(stretch.rate, limits, stretches, session_s, of_all=True)
     if load.drain is not None:
         return load.runs or stretch.mean_s >= slower / 2 * usual_s
     return stretch.seconds >= STEADY_LENGTHS * usual_s
 
 
 def _refutes(calm: Stretch, behind: Stretch) -> bool:
-    """Tells whether a stretch at the same rate or a higher one, and as long, did not fall behind."""
-    return calm.is_usable and calm.rate >= behind.rate and calm.seconds >= behind.seconds
+    """Tells whether a stretch at the same rate or a higher one, and as long, left far fewer open."""
+    as_much = calm.rate >= behind.rate and calm.seconds >= behind.seconds
+    return as_much and calm.is_usable and 2 * calm.in_flight < behind.in_flight

@@ -265,21 +265,27 @@ def held_s(limits: Sequence[Limit], stretch: Stretch) -> float:
     return stretch.mean_s if stretch.rate > 0 and not is_broken(limits, stretch) else 0.0
 
 
-def length_below(rate: float, limits: Sequence[Limit], stretches: Sequence[Stretch], session_s: float) -> float:
-    """The usual mean length of sessions at lower rates that broke nothing, from below.
+def length_below(
+    rate: float, limits: Sequence[Limit], stretches: Sequence[Stretch], session_s: float, *, of_all: bool = False
+) -> float:
+    """The usual mean length of sessions at lower rates that broke nothing, from below; or that ``of_all`` of them.
 
     At a rate that is too high, lengths grow with the backlog, and would explain it. While a search runs, long sessions
     are still open: what they have lasted by then counts, too.
     """
-    open_, lengths = 0, []
+    open_, lengths = 0, list[tuple[float, int]]()
     for each in from_below(stretches):
         open_s = 0.0
         for part in each.slices:
             open_s += max(0, open_) * (part.end_s - part.start_s)
             open_ += part.sent - part.answered
         if 0 < each.rate < LOWER * rate and each.is_usable and not is_broken(limits, each):
-            lengths.append(max(each.spent_s, open_s) / each.answered)
-    return max(session_s, median(lengths) if lengths else 0.0)
+            lengths.append((max(each.spent_s, open_s), each.answered))
+    if not lengths:
+        return session_s
+    spent, answered = zip(*lengths, strict=True)
+    usual = sum(spent) / sum(answered) if of_all else median(spent_s / of for spent_s, of in lengths)
+    return max(session_s, usual)
 
 
 def length_at(rate: float, limits: Sequence[Limit], stretches: Sequence[Stretch], session_s: float) -> float:

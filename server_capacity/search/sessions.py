@@ -118,7 +118,7 @@ class SessionSearch:
             self._times = SessionTimes(settings.load_s(session_s), settings.load_s(session_s))
         self._waits_s = max([limit.bound_s or 0.0 for limit in limits if limit.metric in WAITED], default=0.0)
         self._changes = 0
-        self._above = False
+        self._above = self._is_behind = False
         self._recovery: Recovery | None = None
         self._lengths: dict[tuple[int, int], float] = {}
 
@@ -161,7 +161,7 @@ class SessionSearch:
     def _is_draining(self, moment: Moment) -> bool:
         """Tells whether more sessions are open than at the next rate."""
         _, rate = self._aim(moment.stretches)
-        length_s = self._length_below_s(moment.stretches, rate)
+        length_s = self._length_at_s(moment.stretches, rate)
         pause = moment.stretches[-1]
         is_served = any(part.answered for part in pause.slices if part.end_s > pause.end_s - LEAST_S - length_s)
         longest_s = max(LONGEST_DRAIN * length_s, LONGEST_SERVED_S if is_served and self._single else 0.0)
@@ -190,6 +190,8 @@ class SessionSearch:
     def _is_long_enough(self, running: Stretch, length_s: float) -> bool:
         if self.purpose in LENGTHS and running.seconds >= LEAST_S + length_s / 2 and is_broken(self.limits, running):
             return True
+        if self.purpose == AT_MOST and not self._waits_s:
+            return False  # whether the endpoint keeps up shows only in time
         if self.purpose in LENGTHS:
             return running.seconds >= max(LEAST_S + self._waits_s, LENGTHS[self.purpose] * length_s)
         shares = NEAR_SHARE * self.settings.load_s(self.session_s)
@@ -203,7 +205,7 @@ class SessionSearch:
             return "end"
         if self._is_precise(found):
             return self._recover(moment.stretches) if self._times.recovers else "end"
-        length_s = self._length_below_s(moment.stretches, rate)
+        length_s = self._length_at_s(moment.stretches, rate)
         too_many = moment.in_flight > BACKLOG_TIMES * rate * length_s + BACKLOG
         if running.rate and too_many and not self.in_users:
             return self._change(PAUSE, 0.0)  # they are too many for the next rate, maybe not for this one
@@ -236,6 +238,7 @@ class SessionSearch:
         """The next purpose and rate, by what is known."""
         most = min(self.settings.max_rps or math.inf, self.client_most or math.inf)
         lowest = min(self._known(stretches), key=lambda each: each.users)
+        self._is_behind = lowest.name == KEEPS_UP and lowest.broken is not None
         if lowest.broken is None:
             return self._grown(stretches, most)
         if lowest.broken <= self._least and _over_at(lowest) >= CLEARLY_OVER:
@@ -272,6 +275,10 @@ class SessionSearch:
         if self._waits_s and not self._single:
             return self._length_s(stretches)
         return length_below(rate, self.limits, stretches, self.session_s)
+
+    def _length_at_s(self, stretches: Sequence[Stretch], rate: float) -> float:
+        """The length that explains what is open at a next rate; a backlog does where the endpoint does not keep up."""
+        return self._length_below_s(stretches, rate) if self._is_behind else self._length_s(stretches)
 
     def _held_s(self, stretch: Stretch) -> float:
         """Computed once: this is asked each time."""

@@ -46,10 +46,12 @@ class Distribution:
         bound = float(ages.min()) if len(ages) else None
         return cls(len(values), float(values.mean()), float(values.std()), bound, values)
 
-    def shifted(self, seconds: float) -> Distribution:
-        """The distribution with every value that much larger."""
-        bound = None if self.lower_bound_from is None else self.lower_bound_from + seconds
-        return replace(self, mean=self.mean + seconds, lower_bound_from=bound, values=self.values + seconds)
+    def beside(self, other: Distribution) -> Distribution:
+        """The distribution of sums if the larger values of both come together: what such a sum is at most, usually."""
+        ranks = np.arange(1, self.count + 1) if self.ranks is None else self.ranks
+        more = np.array([other.at(math.ceil(rank * other.count / self.count)) for rank in ranks.tolist()])
+        bound = None if self.lower_bound_from is None else self.lower_bound_from + float(more.min())
+        return replace(self, mean=self.mean + other.mean, lower_bound_from=bound, values=self.values + more)
 
     def percentile(self, percent: float) -> float:
         """The value at rank ceil(percent / 100 * n)."""

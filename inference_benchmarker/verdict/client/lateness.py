@@ -233,6 +233,10 @@ def _at_once(part: Summary) -> Summary:
 
 
 def _counted_at_once(part: Summary) -> Distribution | None:
-    """Response times without lag of requests that were counted: latencies, and the usual time of building a payload."""
-    usual_s = 0.0 if part.build is None else part.build.median
-    return None if part.latency is None else part.latency.shifted(usual_s)
+    """Response times without lag of requests that were counted: latencies, and the times of building payloads.
+
+    Which of them belong together is not known; that the longest do makes the least of a lag.
+    """
+    if part.latency is None or part.build is None:
+        return part.latency
+    return part.latency.beside(part.build)

@@ -15,6 +15,7 @@ from server_capacity.experiments.measurements.falling_behind import completed_le
 from server_capacity.search.answer import Answer
 from server_capacity.search.blocks import UsersBlock
 from server_capacity.search.keeping_up import STEADY_LENGTHS
+from server_capacity.search.limit_bracket import WAITED
 from server_capacity.search.low_rate_check import breaking
 from server_capacity.search.recovery import CONFIRM, length_below
 from server_capacity.search.user_limits import judge_user
@@ -34,6 +35,8 @@ if TYPE_CHECKING:
 USUAL_S, SHORTEST_S, SHARE_OF_LOAD, GROWTH_S = 10.0, 2.0, 1 / 3, 30.0
 CONFIRM_LENGTHS = 10.0
 """A confirmation lasts for so many lengths of a session at least."""
+SEEN_REQUESTS, MOST_SEEN_S = 150.0, 60.0
+"""A wave of fewer requests does not show that an endpoint falls behind."""
 MOST_OF_A_KIND = 2
 """So many waves that fail refute the answer, and so many that are spoilt leave it unconfirmed."""
 WANTED_ERROR = 0.5
@@ -53,7 +56,7 @@ def confirm(question: Question, waves: Waves, answer: Answer, explored: SearchEv
     rate = rate_to_confirm(answer)
     if rate is None:
         return None
-    least_s = max(waves.server.least_s, CONFIRM_LENGTHS * question.shape.seconds if question.shape else 0.0)
+    least_s = max(waves.server.least_s, _least_s(question, rate))
     seconds = question.soak_s or max(length_s(question, answer, rate, explored.load_s), least_s)
     wave = wave_at(question, waves, explored, rate, seconds, failed="Not confirmed")
     if wave is None:
@@ -66,6 +69,15 @@ def confirm(question: Question, waves: Waves, answer: Answer, explored: SearchEv
     held_though_late = wave.verdict.valid and late_alone(question, wave) and set(judged) == {"holds"}
     why = question.lost() or ("" if held_though_late else spoilt(question, wave, of_stage))
     return Confirmed(wave, stage, judged, why, soak=question.soak_s is not None, behind=behind)
+
+
+def _least_s(question: Question, rate: float) -> float:
+    """Some session lengths; where no limit shows a queue, as long as it takes to see one."""
+    if question.shape is None:
+        return 0.0
+    shows = any(limit.metric in WAITED for limit in question.limits)
+    lengths_s = CONFIRM_LENGTHS * question.shape.seconds
+    return lengths_s if shows or question.in_users else max(lengths_s, min(SEEN_REQUESTS / rate, MOST_SEEN_S))
 
 
 def _behind(question: Question, explored: SearchEvidence, stage: Counted, wave: Wave) -> str:

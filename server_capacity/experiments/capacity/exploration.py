@@ -12,7 +12,6 @@ from server_capacity.experiments.capacity.pilot import CapacityPilot
 from server_capacity.experiments.measurements.client_limit import queueing, void_if_late
 from server_capacity.experiments.measurements.counting import count_stages
 from server_capacity.experiments.measurements.evidence import SearchEvidence
-from server_capacity.experiments.measurements.falling_behind import with_behind
 from server_capacity.experiments.measurements.user_count_search import search_of
 from server_capacity.results.types.result_status import EARLY
 from server_capacity.search.stretch import CLIENT
@@ -79,8 +78,6 @@ def _add_wave(question: Question, found: SearchEvidence, wave: Wave, pilot: Capa
     """Add a wave to the evidence, and return the words of what broke it off; empty where nothing did."""
     stages = [pilot.named(each) for each in count_stages(wave, question.limits, question.user_limits)]
     stages = void_if_late(question, wave, stages, partial(judgements, question))
-    if question.shape is not None:
-        stages = with_behind(wave, stages)
     lost = question.lost()
     if lost or (wave.lost_workers and not wave.primary_lost):
         stages = [_spoilt(each, lost or f"{CLIENT}: a worker was lost in this wave") for each in stages]

@@ -36,7 +36,7 @@ from server_capacity.results.types.search_waves import Payloads
 from server_capacity.search.slow_down import SLOWER
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from pathlib import Path
 
     from inference_benchmarker.engine.processes.interrupts import Interrupts
@@ -79,14 +79,16 @@ def find_capacity(question: Question, waves: Waves) -> CapacityResult:
     return search_with(question, waves).found
 
 
-def search_with(question: Question, waves: Waves, known: SearchEvidence | None = None) -> Searched:
-    """The same with what the answer was taken from. ``known``: what was measured before, for another tier."""
+def search_with(
+    question: Question, waves: Waves, known: Callable[[Question], SearchEvidence] | None = None
+) -> Searched:
+    """The same with what the answer was taken from. ``known``: what was measured before, as this question counts it."""
     with counting_interrupts() as interrupts, keeping_logins():
         warming = warm(question, waves) if question.warm and known is None else []
         if question.scouts:
             question, first = scout(question, waves)
             warming.append(first)
-        explored = explore(question, waves, known)
+        explored = explore(question, waves, None if known is None else known(question))
         explored.warming = warming
         found = narrowed(question, waves, explored, lambda: _answer(question, explored), interrupts)
         save(waves.folder, replace(content(question, explored, found, []), payloads=payloads(waves)))

@@ -18,7 +18,6 @@ from server_capacity.experiments.capacity.run import search_with
 from server_capacity.experiments.measurements.client_limit import ClientWatch, void_if_late
 from server_capacity.experiments.measurements.counting import count_stages
 from server_capacity.experiments.measurements.evidence import SearchEvidence, name_of
-from server_capacity.experiments.measurements.falling_behind import with_behind
 from server_capacity.experiments.measurements.recorded_feed import recorded_feed
 from server_capacity.search.growth import AROUND
 from server_capacity.search.stretch import DRAIN, PAUSE, SHARED
@@ -51,7 +50,7 @@ def find_tiers(tiers: Sequence[Tier], waves: Waves) -> Iterator[tuple[Tier, Path
         waves = replace(waves, folder=top / tier.name)
         waves.say(f"{tier.name}: {', '.join(each.expression for each in tier.question.limits)}.")
         question = tier.question if before is None else replace(tier.question, alone=before.alone)
-        known = None if before is None else known_of(question, before)
+        known = None if before is None else partial(known_of, before=before)
         with _made(waves.folder):
             before = search_with(question, waves, known)
         yield tier, waves.folder, before.found
@@ -94,8 +93,7 @@ def known_of(question: Question, before: Searched) -> SearchEvidence:
 
 
 def _counted(question: Question, wave: Wave) -> list[Counted]:
-    stages = count_stages(wave, question.limits, question.user_limits)
-    return with_behind(wave, stages) if question.is_of_streams else stages
+    return count_stages(wave, question.limits, question.user_limits)
 
 
 def _as_known(purpose: str, question: Question) -> str:

@@ -109,11 +109,11 @@ def test_what_a_few_slots_serve_is_found_although_no_token_is_late(most: float |
         assert 4.85 <= found.interval.high <= 7
 
 
-@pytest.mark.parametrize("lengths", [lambda draws: 60.0 if draws.random() < 0.05 else 0.3, lambda _: 0.8])
+@pytest.mark.parametrize("lengths", [lambda draws: 20.0 if draws.random() < 0.2 else 0.5, lambda _: 0.8])
 def test_an_endpoint_without_a_queue_has_no_such_limit(lengths: Callable[[random.Random], float]) -> None:
     """Long answers among the first short ones keep ever more open, at any rate."""
     for seed in range(5):
-        found = searched(Slots(math.inf, lengths, seed), Settings(time_s=120, max_rps=20), 0.3)
+        found = searched(Slots(math.inf, lengths, seed), Settings(time_s=120, max_rps=20), 0.5)
         assert found.outcome in ("at_least", "cannot_tell"), found
         assert found.limit is None
 
@@ -147,7 +147,7 @@ def test_the_rate_at_which_a_backlog_came_and_was_served() -> None:
 
 def test_what_takes_as_long_as_at_lower_rates_is_no_backlog() -> None:
     calm, full = stretch(0, 4, 6.0, 24), stretch(1, 8, 6.0, 63, inherited=24)
-    assert kept_up([calm, full, drained(2, 63)]) == (math.inf, None)
+    assert kept_up([calm, full, drained(2, 63), stretch(3, 4, 6.0, 24)]) == (math.inf, None)
 
 
 def test_a_calm_stretch_as_long_at_the_same_rate_refutes_it() -> None:
@@ -157,7 +157,7 @@ def test_a_calm_stretch_as_long_at_the_same_rate_refutes_it() -> None:
 
 def test_a_wave_whose_requests_show_it_falls_behind_only_if_it_lasted() -> None:
     calm, slow = stretch(0, 4, 0.8, 3), stretch(1, 8, 2.0, 20, "confirm", behind=True)
-    assert kept_up([calm, slow]) == (7.0, 8), "140 in 20 s"
+    assert kept_up([calm, slow]) == (7.32, 8), "140 in 20 s, and of those open 6.4 as at any time"
     assert kept_up([stretch(0, 4, 6.0, 3), slow]) == (math.inf, None), "its requests may take that long"
 
 
