@@ -1,4 +1,4 @@
-"""Whether an endpoint keeps up with streams or sessions whose limits do not show it: by how many are open. Pure.
+"""Finds whether an endpoint keeps up with streams or sessions whose limits do not show it: by how many are open. Pure.
 
 A limit on the time between tokens says nothing of requests that wait for their first one.
 """

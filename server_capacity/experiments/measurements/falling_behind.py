@@ -1,4 +1,4 @@
-"""Whether the requests of a wave of one rate show that the endpoint fell behind. Pure."""
+"""Finds whether the requests of a wave of one rate show that the endpoint fell behind. Pure."""
 
 from __future__ import annotations
 
