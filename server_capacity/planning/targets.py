@@ -18,8 +18,7 @@ from server_capacity.models.fleet.simulate import simulate
 from server_capacity.planning.request import LEAST_OUTSTANDING
 from server_capacity.planning.sizing import floored
 from server_capacity.results.text.agreement import disagree
-from server_capacity.search.limits import TIMES
-from server_capacity.search.unmeasured import OF_STREAMS
+from server_capacity.search.limits import OF_STREAMS, TIMES
 
 if TYPE_CHECKING:
     from server_capacity.models.fleet.routing import Routing

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
 from inference_benchmarker.errors import BenchmarkError
+from server_capacity.search.answer import Answer
 from server_capacity.search.user_limits import UserLimit
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from inference_benchmarker.plan.slo import Slo, Turns
+    from server_capacity.search.stretch import Stretch
 
+REASON = "no request has the value that {} limits"
+STREAMS = "; token times need a stream, that is, an invoke that yields"
+OF_STREAMS = ("ttft", "itl", "tpot")
+TURNS = ": sessions may have too few turns"
 TIMES = ("response_time", "latency", "ttft", "itl", "tpot")
 SESSION, SESSION_SUCCESS = "session", "session_success"
 """The time from a session's arrival to its last answer, and the share of sessions that are completed."""
@@ -80,3 +86,32 @@ def limits_of(
 def user_limits_of(slos: Sequence[Slo]) -> tuple[UserLimit, ...]:
     """The limits on values of the user's own."""
     return tuple(UserLimit.of(slo) for slo in slos if slo.is_on_user_metric)
+
+
+def unmeasured(limits: Sequence[Limit], stretches: Sequence[Stretch]) -> set[str]:
+    """The expressions of limits that no request reports, although some were answered."""
+    slices = [each for stretch in stretches for each in stretch.slices if each.answered]
+    if not slices:
+        return set()
+    return {
+        limit.expression
+        for place, limit in enumerate(limits)
+        if limit.bound_s is not None and not any(each.counts[place].of for each in slices)
+    }
+
+
+def held_against(limits: Sequence[Limit], stretches: Sequence[Stretch], found: Answer) -> Answer:
+    """The answer, unless a limit was never measured: that one may be violated before all others."""
+    missing = unmeasured(limits, stretches)
+    if not missing or found.outcome == "not_kept":
+        return found
+    first = next(limit for limit in limits if limit.expression in missing)
+    estimates = [
+        replace(each, kept_everywhere=each.kept_everywhere and each.limit not in missing) for each in found.estimates
+    ]
+    return Answer("cannot_tell", reason=_reason(first), estimates=tuple(estimates))
+
+
+def _reason(limit: Limit) -> str:
+    turns = "" if limit.turns is None else TURNS
+    return f"{REASON.format(limit.expression)}{turns}{STREAMS if limit.metric in OF_STREAMS else ''}"

@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Literal
 from inference_benchmarker.engine.pilot import Rate, Users
 from inference_benchmarker.plan.load import MAX_CONCURRENCY, Bounds, ClosedLoop, OpenLoop
 from inference_benchmarker.plan.stage import LEAST_RATE, MAX_RATE
-from server_capacity.search.limits import user_limits_of
+from server_capacity.search.limits import OF_STREAMS, user_limits_of
 from server_capacity.search.settings import LONGEST_TIME_S, USUAL_TIME_S
-from server_capacity.search.unmeasured import OF_STREAMS
 
 if TYPE_CHECKING:
     from collections.abc import Callable

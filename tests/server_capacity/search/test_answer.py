@@ -12,10 +12,9 @@ from server_capacity.search import estimate
 from server_capacity.search.answer import Estimate, Interval, Memory
 from server_capacity.search.bursts import inverse_gaussian, negative_binomial
 from server_capacity.search.estimate import answer
-from server_capacity.search.limits import Limit
+from server_capacity.search.limits import Limit, held_against
 from server_capacity.search.settings import Settings
 from server_capacity.search.stretch import Count, Slice, Stretch, with_client
-from server_capacity.search.unmeasured import held_against
 from tests.mentions import mentions
 from tests.server_capacity.search.runs import run
 
