@@ -13,7 +13,7 @@ from server_capacity.search.answer import Interval
 from server_capacity.search.crossing import Crossing
 from server_capacity.search.limit_bracket import KEEPS_UP, KEEPS_UP_SLOPE, WAITED
 from server_capacity.search.recovery import is_broken, is_missed, length_below
-from server_capacity.search.stretch import DRAIN
+from server_capacity.search.stretch import AT_MOST, DRAIN
 from server_capacity.search.users import UserBracket
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ def slower_of(limits: Sequence[Limit], token_s: float) -> float:
     return min(max(SLOWER, AT_ITS_LIMIT * min(bounds) / token_s), FAR_SLOWER)
 
 
-FIRST_ANSWERS_S = 3.0
+FIRST_ANSWERS_S, FEW_OPEN = 3.0, 10.0
 STEADY_LENGTHS = 4.0
 """After so many lengths as many end as begin, if the endpoint keeps up."""
 
@@ -124,12 +124,13 @@ def _fell_behind(
     Where some take much longer than most, ever more are open for a while at any rate.
     """
     stretch = load.stretch
-    if load.drain is None and not stretch.behind:
+    if load.drain is None and not stretch.behind and stretch.purpose != AT_MOST:
         return False
     usual_s = length_below(stretch.rate, limits, stretches, session_s, of_all=True)
     if load.drain is not None:
         return load.runs or stretch.mean_s >= slower / 2 * usual_s
-    return stretch.seconds >= STEADY_LENGTHS * usual_s
+    is_full = stretch.in_flight > SLOWER * stretch.rate * usual_s + FEW_OPEN
+    return stretch.seconds >= STEADY_LENGTHS * usual_s and (stretch.behind or is_full)
 
 
 def _refutes(calm: Stretch, behind: Stretch) -> bool:

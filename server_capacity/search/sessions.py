@@ -33,7 +33,7 @@ from server_capacity.search.recovery import (
 )
 from server_capacity.search.search import Moment
 from server_capacity.search.settings import SessionTimes
-from server_capacity.search.stretch import DRAIN, PAUSE, most_of_client
+from server_capacity.search.stretch import AT_MOST, DRAIN, PAUSE, most_of_client
 from server_capacity.search.users import (
     CLEARLY_OVER,
     NARROW,
@@ -79,7 +79,6 @@ SLOPE_SPREAD = 1.2
 """Turns that are over by their own length are so at any rate: the share rises by less than that of like requests."""
 PILED_UP_TIMES, PILED_UP, PILED_UP_LENGTHS = 2.0, 5.0, 10.0
 """The same of streamed requests, of which growth waits for more than so many."""
-AT_MOST = "at most"
 ALONE = 0.3
 """Sessions open at a time on average: a rate at which hardly any meets another."""
 

@@ -14,8 +14,8 @@ CLIENT = "the client was the limit"
 
 DRAIN, PAUSE = "drain", "pause"
 """Purposes of a time without load: until a backlog is gone; and for another search, which says nothing to this one."""
-SHARED = "shared"
-"""The purpose of a rate that another search chose near its own answer."""
+SHARED, AT_MOST = "shared", "at most"
+"""Purposes of a rate that another search chose near its own answer, and of the highest that is allowed."""
 NOTHING_VIOLATED = "no limit was violated in the given time: give more with --time"
 
 

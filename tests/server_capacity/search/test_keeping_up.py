@@ -161,6 +161,12 @@ def test_a_wave_whose_requests_show_it_falls_behind_only_if_it_lasted() -> None:
     assert kept_up([stretch(0, 4, 6.0, 3), slow]) == (math.inf, None), "its requests may take that long"
 
 
+def test_the_highest_rate_allowed_leaves_no_more_open_than_it_explains() -> None:
+    calm, most = stretch(0, 4, 0.8, 3), stretch(1, 8, 4.0, 40, "at most")
+    assert kept_up([calm, most]) == (6.32, 8), "120 in 20 s, and of those open 6.4 as at any time"
+    assert kept_up([calm, stretch(1, 8, 4.0, 30, "at most")]) == (math.inf, None)
+
+
 def test_streams_may_be_as_much_slower_as_their_tokens() -> None:
     assert slower_of(TPOT, 0.03) == pytest.approx(3 * 0.05 / 0.03)
     assert slower_of(TPOT, 0.001) == FAR_SLOWER
