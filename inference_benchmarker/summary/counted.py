@@ -89,7 +89,8 @@ class Counted:
         reach = [(end - shift, end + shift) for end in (span.begin_ns, span.end_ns)]
         at = done.bins * BIN_NS - self.counts.start_ns
         unsure = sum(done.where((at > low - BIN_NS) & (at < high)).total for low, high in reach)
-        cut = BIN_NS / NS / span.seconds if self.counts["abandoned_at"].total and span.seconds else 0.0
+        # A drain that was cut short ends the span at an instant of its own: its length is off by both of its ends.
+        cut = shift / NS / span.seconds if self.counts["abandoned_at"].total and span.seconds else 0.0
         return min(unsure / number + cut, 1.0) if number else float(unsure > 0)
 
     def late(self, by_ns: int) -> int:

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from inference_benchmarker.plan.load import ClosedLoop
 from inference_benchmarker.plan.slo import Slo
 from inference_benchmarker.records.counts import PRECISION
+from inference_benchmarker.records.record import RequestRecord
 from inference_benchmarker.report.text import to_text
 from inference_benchmarker.summary.summarising import summarise
 from inference_benchmarker.summary.timeline import timeline
@@ -26,7 +27,6 @@ from tests.waves import MS, observe, on_time, open_plan, staged
 if TYPE_CHECKING:
     from inference_benchmarker.facts.wave_facts import WaveFacts
     from inference_benchmarker.plan.plan import WavePlan
-    from inference_benchmarker.records.record import RequestRecord
     from inference_benchmarker.summary.statistics.distribution import Distribution
     from inference_benchmarker.summary.summary import Summary
 
@@ -132,6 +132,18 @@ def test_the_completed_rate_is_known_to_20_ms(latency_ms: int) -> None:
     assert found.rates.completed == pytest.approx(100, rel=found.rates.precision)
     assert exact.rates.precision == 0 < found.rates.precision < 0.02
     assert found.rates.sent == exact.rates.sent
+
+
+@pytest.mark.parametrize("median_ms", range(2000, 2600, 37))
+def test_the_length_of_a_span_that_was_cut_is_known_to_the_median_latency_too(median_ms: int) -> None:
+    rows = [
+        RequestRecord(place, place % 2, due, due, due + median_ms * MS, "ok", "", None)
+        for place, due in enumerate(range(0, 800 * MS, 100 * MS))
+    ]
+    rows.append(RequestRecord(8, 0, 800 * MS, 800 * MS, 5_419 * MS, "abandoned", "", None))
+    exact, found = map(summarise, both(PLAN, rows))
+    assert found.rates.precision < 0.02
+    _same(exact, found)
 
 
 def test_what_is_sent_after_the_end_of_the_plan_is_not_in_the_sent_rate() -> None:
