@@ -101,15 +101,17 @@ def unmeasured(limits: Sequence[Limit], stretches: Sequence[Stretch]) -> set[str
 
 
 def held_against(limits: Sequence[Limit], stretches: Sequence[Stretch], found: Answer) -> Answer:
-    """The answer, unless a limit was never measured: that one may be violated before all others."""
+    """The answer, unless a limit was never measured: that one was met nowhere, and may be violated before all others."""
     missing = unmeasured(limits, stretches)
-    if not missing or found.outcome == "not_kept":
+    if not missing:
         return found
-    first = next(limit for limit in limits if limit.expression in missing)
-    estimates = [
+    estimates = tuple(
         replace(each, kept_everywhere=each.kept_everywhere and each.limit not in missing) for each in found.estimates
-    ]
-    return Answer("cannot_tell", reason=_reason(first), estimates=tuple(estimates))
+    )
+    if found.outcome == "not_kept":
+        return replace(found, estimates=estimates)
+    first = next(limit for limit in limits if limit.expression in missing)
+    return Answer("cannot_tell", reason=_reason(first), estimates=estimates)
 
 
 def _reason(limit: Limit) -> str:

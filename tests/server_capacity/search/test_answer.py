@@ -175,6 +175,19 @@ def test_a_limit_that_was_never_measured_may_give_out_before_all_others(shares: 
     assert held_against(limits, [], answer(limits, Settings(), [])).reason == "every stretch was discarded"
 
 
+def test_where_every_request_fails_no_limit_on_times_is_met() -> None:
+    limits = [P99, Limit("success>=0.95", "success", 0.05)]
+    failed = [
+        replace(
+            each, slices=tuple(replace(part, counts=(Count(0, 0), Count(part.sent, part.sent))) for part in each.slices)
+        )
+        for each in stretches()
+    ]
+    found = held_against(limits, failed, answer(limits, Settings(), failed))
+    assert (found.outcome, found.limit) == ("not_kept", "success>=0.95")
+    assert not any(each.kept_everywhere for each in found.estimates if each.limit != "keeps up")
+
+
 LATER = {90: 0.0, 107: 0.0, 131: 0.0, 126: 0.0, 150: 0.0, 160: 0.001, 165: 0.003, 170: 0.008, 175: 0.02, 190: 0.3}
 
 
