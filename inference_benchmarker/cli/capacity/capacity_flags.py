@@ -118,8 +118,8 @@ CAPACITY_FLAGS: Table = table_for(
             Flag(
                 "--demo",
                 None,
-                "start the embedded endpoint (4 requests at a time, 20 ms each), with its factories file and its limit "
-                "if you give none",
+                "start the embedded endpoint (4 requests at a time, 20 ms each), and use its factories file and its "
+                "--slo unless you give others",
             ),
             Flag(
                 "--llm",
@@ -137,7 +137,7 @@ CAPACITY_FLAGS: Table = table_for(
             Flag(
                 "--in",
                 "WHAT",
-                "what to search for: rps (default; also called requests), the highest arrival rate; sessions, the "
+                "what to search for: rps or requests (default), the highest arrival rate; sessions, the "
                 "highest rate at which sessions of several turns arrive; users, the largest number of users in a "
                 "closed loop, or of open sessions if the load consists of sessions",
                 _choice(RPS, REQUESTS, SESSIONS, USERS),
@@ -177,7 +177,7 @@ CAPACITY_FLAGS: Table = table_for(
                 "--cache",
                 "KIND",
                 "as-is (default); warm: send each payload once before the search (with sessions: each shared prefix "
-                "once before each wave); fresh: put the same new word before all conversations of a wave",
+                "once before each wave); fresh: put a new word before the conversations of each wave, so that no earlier wave has cached them",
                 _cache,
             ),
         ],
@@ -216,7 +216,7 @@ CAPACITY_FLAGS: Table = table_for(
                 sets="workers_asked",
             ),
             *_of_a_wave("sample_client_hw", "port", "output_dir", "name", "json", "quiet", "debug", "config"),
-            Flag("--verbose", None, "also print the figures of the queueing model"),
+            Flag("--verbose", None, "also print the queueing model that is fitted to the search"),
         ],
     },
 )

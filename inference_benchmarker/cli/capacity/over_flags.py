@@ -52,7 +52,7 @@ OVER_FLAG = Flag(
     "RANGES",
     "for an LLM given by its URL: search at a few prompt and answer lengths, and predict its capacity between them: "
     f"input-tokens=200:3200,output-tokens=50:400. FROM:TO:N takes N lengths (default {LEVELS}, at most "
-    f"{MOST_LEVELS}). Searches that are held out must agree with the prediction",
+    f"{MOST_LEVELS}). Searches at other lengths check the prediction",
     parse_over,
 )
 

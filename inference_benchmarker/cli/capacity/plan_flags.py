@@ -89,7 +89,7 @@ PLAN_FLAGS: Table = table_for(
             Flag(
                 "--kv-tokens",
                 "N",
-                f"tokens of KV cache of a replica, for the simulation (default: {PROFILES[BASE].kv_tokens:,})",
+                f"tokens of a replica's KV cache, to simulate the two kinds of routing (default: {PROFILES[BASE].kv_tokens:,})",
                 parse_int,
             ),
         ],
@@ -97,7 +97,7 @@ PLAN_FLAGS: Table = table_for(
             Flag(
                 "--utilisation",
                 "P%",
-                "load each instance to this share of its capacity, the lower end of the interval (default 70%)",
+                "load each instance to this share of the rate at its interval's lower end (default 70%)",
                 parse_share,
             ),
             Flag("--spare", "N", "number of instances that may fail while the limit is still met", parse_int),

@@ -67,7 +67,7 @@ A and B are factories files, names of examples, or URLs. Options of `benchmark` 
       --endpoint-name-a blue --endpoint-name-b green
 """
 EPILOG = """\
-All flags of a wave: `benchmark --help-all`. Without --obs-time, a wave has 2 seconds of warm-up and lasts 10 seconds.
+All flags of a wave: `benchmark --help-all`. Without --obs-time, a wave measures 10 seconds, after 2 of warm-up.
 An INVALID wave is discarded and sent again, at most --repeats times per side.
 
 exit codes: 0 no limit is violated; 1 a limit is violated (with --strict: or cannot be decided); 2 bad input;

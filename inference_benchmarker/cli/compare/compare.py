@@ -48,7 +48,7 @@ _MAX_REGRESSION_HELP = (
 )
 _FILES = (
     ("--markdown", "write the comparison as Markdown, for a pull request"),
-    ("--junit", "write it as JUnit XML: one test case per limit and metric"),
+    ("--junit", "write it as JUnit XML: a test case for each limit, and for each metric"),
 )
 
 

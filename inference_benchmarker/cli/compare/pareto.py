@@ -30,7 +30,7 @@ KIND = "pareto"
 _DESCRIPTION = """\
 Compares the tokens/s that each user gets with the tokens/s that each GPU generates, at every load of every run. Each
 load is a point; a point beaten in both by another is not on the Pareto frontier. The report's first line says
-which run is better at which speed of a user (tokens/s); for a single run, the tokens/s of a GPU and of a user. The
+which run is better at which tokens/s per user; for a single run, the tokens/s per GPU and per user. The
 runs are waves to a language model that streams its answers.
 
   benchmark pareto runs/fp16 runs/fp8 --gpus 8 --price gpu=2.50

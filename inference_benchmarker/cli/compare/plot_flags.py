@@ -68,7 +68,7 @@ PLOT: Table = {
         Flag(
             "--plot-fields",
             "JSON",
-            'bars to draw, of all waves (key "locust") and of aiperf: {"locust": ["Latency (ms)"], '
+            'bars to draw for waves (key "locust") and for aiperf: {"locust": ["Latency (ms)"], '
             '"aiperf": ["Server RPS"]} (default: all)',
             _fields,
         ),

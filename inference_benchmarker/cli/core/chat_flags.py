@@ -78,14 +78,14 @@ CHAT_FLAGS = [
     Flag(
         "--image",
         "WxH[:N]",
-        "N images of this size in each chat (with share=30%, in 30% of the requests), new ones for each request: "
+        "N images of this size in each chat request (with share=30%, in 30% of them), new ones each time: "
         "512x512, 512x512:2, 512x512:share=30%",
         by_text(Images.parse),
     ),
     Flag(
         "--audio",
         "S",
-        "S seconds of audio (WAV) in each chat (with share=30%, in 30% of the requests), new for each request: 5s, "
+        "S seconds of audio (WAV) in each chat request (with share=30%, in 30% of them), new each time: 5s, "
         "5s:share=30%",
         by_text(Audio.parse),
     ),

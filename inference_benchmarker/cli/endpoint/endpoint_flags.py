@@ -78,7 +78,7 @@ ENDPOINT_FLAGS = table_for(
             Flag(
                 "--batch-delay",
                 "S",
-                "seconds that a request waits for its batch to fill; --service-time is then the time of a batch",
+                "seconds that a request waits for its batch to fill; in batches, --service-time is the time of a batch",
                 parse_number,
                 sets="batch_delay_s",
             ),

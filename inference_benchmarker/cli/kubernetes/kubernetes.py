@@ -29,7 +29,7 @@ your own kubectl. Commands (each with --help):
 _ABOUT = {
     "fetch": (
         "Follows the wave of a Job until it has ended, fetches its results, prints their report, and removes the\n"
-        "Job. It fetches only what no earlier command has fetched. Ctrl-C ends this command; the wave goes on."
+        "Job. It skips what an earlier command has fetched. Ctrl-C ends this command; the wave goes on."
     ),
     "clean": (
         "Removes a Job, with its pods and what `benchmark --kubernetes` made for it. Without JOB, it removes\n"

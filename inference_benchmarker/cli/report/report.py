@@ -127,7 +127,7 @@ def report_parser() -> Parser:
     )
     parser.add_argument("--format", metavar="FORM", choices=FORMS, default=TEXT, help=form)
     parser.add_argument("--output", metavar="FILE", type=Path, help="write it to this file, which is overwritten")
-    whole = "on a terminal, print the whole report; for a search, also its queueing model"
+    whole = "on a terminal, print the whole report; for a search, also the queueing model fitted to it"
     parser.add_argument("--verbose", action="store_true", help=whole)
     return parser
 

@@ -52,6 +52,7 @@ _ABOUT_PODS = {
     "report",
     "with_file": "copy this file to every pod, repeatable; it must be below the current folder and gets the same "
     "relative path there",
+    "json": "print the summary in the log of the first pod as JSON",
     "url": URL_WITHOUT_AIPERF,
 }
 """The help of flags that speaks of pods where that of a wave speaks of hosts."""

@@ -109,7 +109,7 @@ def common_help() -> str:
 def add_help(parser: Parser) -> None:
     """Give the parser ``--help`` for the common flags and ``--help-all`` for all of them."""
     parser.add_argument("-h", "--help", action=_Common, help="show the common flags and exit")
-    parser.add_argument("--help-all", action="help", help="show all flags and exit")
+    parser.add_argument("--help-all", action="help", help="show all flags of a wave and exit")
 
 
 class _Common(argparse.Action):

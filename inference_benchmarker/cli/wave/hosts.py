@@ -67,10 +67,14 @@ _JSON = Flag("--json", None, "print the table as JSON")
 _NAMES = WHICH[0]._replace(about="names of the hosts that send the load: load1,load2,load3")
 _KEYS_DIR = Flag("--keys-dir", "DIR", "make this folder, which only you can read", parse_path)
 _ADDRESS = Flag("--address", "ADDRESS:PORT", "the ADDRESS:PORT that the command has as its --listen")
+_REACHED_BY = [
+    WHICH[0]._replace(about="hosts as for a wave, reached over your own ssh: load1,load2*4,admin@load3"),
+    WHICH[1],
+]
 _FLAGS: dict[str, list[Flag]] = {
-    "check": [*WHICH, _OF_ONE["join_timeout"], _JSON],
-    "prepare": [*WHICH, _OF_ONE["requirements"], _WHEELS],
-    "clean": WHICH,
+    "check": [*_REACHED_BY, _OF_ONE["join_timeout"]._replace(about="seconds to wait for every host"), _JSON],
+    "prepare": [*_REACHED_BY, _OF_ONE["requirements"], _WHEELS],
+    "clean": _REACHED_BY,
     "keys": [_NAMES, WHICH[1], _KEYS_DIR],
     "join": [
         _ADDRESS,

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 _LOOKED_AT = 100  # rows from which the unit of times is learned
 _LOOKED_AT_BYTES = 1 << 23  # that they take in memory, about: the row that reaches it is the last of them
-_EXPECTED = "ShareGPT (JSON), OpenAI messages or traces of Mooncake or of agents (JSON lines), BurstGPT or Azure (CSV)"
+_EXPECTED = "ShareGPT (JSON), OpenAI messages, Mooncake traces or agent traces (JSON lines), BurstGPT or Azure (CSV)"
 _MOST_KEPT = 2 * MOST_LINE  # characters of a conversation as workers read it: its line, and what its turns add to it
 _NO_CLOCK = Clock("no instants", "", 0, int)
 

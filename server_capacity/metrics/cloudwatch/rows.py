@@ -107,7 +107,7 @@ def _surplus(reading: Reading, wanted: Wanted) -> Iterator[str]:
     """The note on what the one bucket holds beyond the window's: a warm-up, a wave before it."""
     if wanted.whole is not None and (found := others_held(reading, wanted)):
         yield (
-            f"{', '.join(wanted.wholes)} are over {wanted.whole.length} s, the shortest CloudWatch period that covers"
+            f"{', '.join(wanted.wholes)} are of {wanted.whole.length} s, the shortest CloudWatch period that covers"
             f" the window: {found[0]:,.0f} of its {found[1]:,.0f} requests were sent outside the window"
         )
 

@@ -288,7 +288,7 @@ def _load(found: CapacityResult) -> Iterator[str]:
         values = (_value(value, each.unit) for value in (each.idle, each.at_low, each.limit))
         rows.append([each.metric, *values, rate_text(each.rate, None, unit)])
     yield from aligned(rows)
-    yield from folded_sentence("idle, reached at: from a straight line through the values at the rates tried")
+    yield from folded_sentence("all but limit: from a straight line through the values at the rates tried")
     yield f"{INDENT}CPU and GPU utilizations are shares of all cores, or of all GPUs."
     following = resources.next
     if following and following.rate is not None:

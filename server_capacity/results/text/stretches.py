@@ -20,7 +20,7 @@ _PURPOSES = {"grow": "ramp up", "again": "repeat", "narrow": "narrow down", "ben
 _MEANINGS = (
     (("grow",), "rates that rise until a limit is missed"),
     (("bisect",), "a rate between one that meets the limits and one that misses them"),
-    (("above", "below"), "a rate just above or below the estimate at that time"),
+    (("above", "below"), "a rate just above or below the estimate, which changes with each step"),
     (("again",), "an earlier rate, sent again"),
     (("beneath",), "a much lower rate, which must meet the limits, too"),
     (("compare",), "a low rate, to see whether the endpoint has become faster or slower"),
