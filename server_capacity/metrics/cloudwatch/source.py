@@ -158,7 +158,7 @@ class CloudWatch:
         left_s = longest.lag + longest.period - over_s
         waits = [block.wait for block in self._blocks if block.wait is not None]
         most = f", {max(waits):g} s at most" if len(waits) == len(self._blocks) else ""
-        reason = f"they usually arrive {longest.lag + longest.period:g} s after the wave, its Lag + Period"
+        reason = f"they usually arrive {longest.lag + longest.period:g} s after the wave (Lag + Period)"
         waiting = f" (waiting {left_s:.0f} s: {reason}{most})"
         return f"⏳ Fetching server metrics: cloudwatch{waiting if left_s >= 1 else ''}..."
 
