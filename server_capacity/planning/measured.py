@@ -182,6 +182,8 @@ class Measured:
             yield "No wave confirmed the interval's lower end."
         if self.data.outcome == "interrupted" and not self.at_least:
             yield "The search was interrupted: its interval is wider than necessary."
+        if self.data.sessions is not None and self.data.memory is None and not self.at_least:
+            yield "The search did not see whether a replica recovers from overload."
         if self.data.cache == "warm":
             yield "Each payload was sent before the search: requests that are in no cache may take longer."
 

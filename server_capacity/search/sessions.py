@@ -104,8 +104,12 @@ class SessionSearch:
         slower: float = SLOWER,
     ) -> None:
         self.limits, self.settings, self.session_s, self.in_users = limits, settings, session_s, in_users
+        self._waits_s = max([limit.bound_s or 0.0 for limit in limits if limit.metric in WAITED], default=0.0)
         first = 1.0 if in_users else 1.0 / session_s
-        self.first_rate = min(settings.start_rps or first, settings.max_rps or math.inf)
+        wanted = settings.start_rps or first
+        if not in_users and not self._waits_s:
+            wanted = min(wanted, first)  # whether more wait shows only beside lower rates, at which none do
+        self.first_rate = min(wanted, settings.max_rps or math.inf)
         self.purpose = "grow"
         self.client_most: float | None = None
         self.beside_s = 0.0
@@ -115,7 +119,6 @@ class SessionSearch:
         if single:
             self._wider = WIDER_OF_REQUESTS
             self._times = SessionTimes(settings.load_s(session_s), settings.load_s(session_s))
-        self._waits_s = max([limit.bound_s or 0.0 for limit in limits if limit.metric in WAITED], default=0.0)
         self._changes = 0
         self._above = self._is_behind = False
         self._recovery: Recovery | None = None

@@ -15,8 +15,10 @@ LEAST_LENGTHS, USUAL_LENGTHS = 40.0, 120.0
 """Of a session while few are open: growth and bisection take some thirty."""
 RECOVERY_SHARE, RECOVERY_LENGTHS, RECOVERY_TIMES = 1 / 6, 72.0, 4 / 3
 """The last part of a search, if it has so many lengths, is for overload and the return; its most, where that fails."""
-USUAL_HALF_WIDTH, OF_LENGTHS = 0.12, 100.0
-"""Of the rate: the median of simulated searches of the usual length (``tests.performance capacity-sessions``)."""
+USUAL_HALF_WIDTH, OF_LENGTHS = 0.17, 100.0
+"""Of the rate: the median of simulated searches of the usual length for sessions that are alike (``tests.performance
+capacity-sessions``); of very unequal ones, or with a cache that is nearly full, it is about twice that.
+"""
 
 
 @dataclass(frozen=True, slots=True)

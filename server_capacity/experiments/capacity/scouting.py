@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from server_capacity.search.settings import SessionTimes
 
 AT_ONCE, NUMBER = 2, 8
+_WIDER = ", and about twice that if sessions differ much in length or a cache is nearly full"
 WAITS = 0.4
 """The part of an answer's time before its first token, from which a request waits rather than being generated."""
 MOST_S = Decimal(900)
@@ -106,7 +107,7 @@ def _time_s(question: Question, shape: SessionShape) -> float | None:
 def _advice(shape: SessionShape) -> str:
     least, usual = (f"{lengths * shape.seconds:.0f}" for lengths in (LEAST_LENGTHS, USUAL_LENGTHS))
     width = f"{half_width(OF_LENGTHS):.0%}"
-    return f"give --time {least} at least, or --time {usual} for an interval of about ±{width}."
+    return f"give --time {least} at least, or --time {usual} for an interval of about ±{width}{_WIDER}."
 
 
 def _forecast(question: Question, shape: SessionShape, time_s: float | None) -> str:
@@ -118,7 +119,7 @@ def _forecast(question: Question, shape: SessionShape, time_s: float | None) -> 
     lengths, times = time_s / shape.seconds, Settings(time_s=time_s).times_of_sessions(shape.seconds)
     width = f"{half_width(times.search_s / shape.seconds):.0%}"
     load = f"The search sends load for {length_text(time_s)}, which is {lengths:.0f} session durations"
-    text = f"{first} {load}: expect an interval of about ±{width}. {_on_recovery(times, time_s, shape)}"
+    text = f"{first} {load}: expect an interval of about ±{width}{_WIDER}. {_on_recovery(times, time_s, shape)}"
     if lengths < USUAL_LENGTHS / 2:
         text += f" For ±{half_width(OF_LENGTHS):.0%} give --time {USUAL_LENGTHS * shape.seconds:.0f}."
     return text

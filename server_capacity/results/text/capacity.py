@@ -20,7 +20,7 @@ from inference_benchmarker.words.wording import (
     pluralize,
 )
 from server_capacity.results.text.agreement import undecided
-from server_capacity.results.text.generation import after_overload, cache_of_stretches, generation
+from server_capacity.results.text.generation import after_overload, cache_of_stretches, cliff, generation
 from server_capacity.results.text.headline import between, headline, is_after_overload, rate_text, unit_of
 from server_capacity.results.text.model import disagreement, folded_sentence, model_lines
 from server_capacity.results.text.stretches import shown_stretches, stretch_rows
@@ -229,7 +229,7 @@ def _notes(found: CapacityResult) -> Iterator[str]:
     if void_s := found.void_s:
         sent = length_text(found.load_s or 0.0)
         yield f"The search sent load for {sent}, of which {length_text(void_s)} were discarded."
-    for sentence in after_overload(found):
+    for sentence in (*cliff(found, _on_requests(found)), *after_overload(found)):
         yield from wrap(sentence, 76, subsequent_indent="  ")
     judged = (found.shared_s or 0.0) - (found.shared_void_s or 0.0)
     if judged > 0:
@@ -273,7 +273,12 @@ def _seen_there(at: At) -> str:
 
 def _of_requests(found: CapacityResult) -> list[str]:
     """The limits that are judged by requests."""
-    return [row.expression for row in found.limits if not (row.metric or "").startswith(("server.", "metric."))]
+    return [row.expression for row in _on_requests(found)]
+
+
+def _on_requests(found: CapacityResult) -> list[LimitRow]:
+    """Those limits: stretches have a share over for each."""
+    return [row for row in found.limits if not (row.metric or "").startswith(("server.", "metric."))]
 
 
 def _load(found: CapacityResult) -> Iterator[str]:

@@ -18,8 +18,8 @@ from server_capacity.search.recovery import AFTER, RETURN
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from server_capacity.results.types.capacity import CapacityResult, Kind
-    from server_capacity.results.types.search_waves import StretchRow
+    from server_capacity.results.types.capacity import CapacityResult, Kind, Tokens
+    from server_capacity.results.types.search_waves import LimitRow, StretchRow
 
 FELL, FULL = 0.2, 0.9
 """So much lower is a share of prefix hits that fell; from this share on a KV cache is full."""
@@ -33,11 +33,21 @@ def generation(found: CapacityResult) -> Iterator[str]:
         return
     if tokens.tokens_per_s is not None:
         requests = f"{tokens.requests_per_s or 0.0:,.4g} requests/s"
-        yield f"{INDENT}At the answer: {tokens.tokens_per_s:,.4g} tokens/s in {requests}."
+        prompts = "" if found.sessions is not None else _of_prompts(tokens)
+        yield f"{INDENT}At the answer: {tokens.tokens_per_s:,.4g} tokens/s in {requests}{prompts}."
     for title, rows in (("Label", tokens.by_label), ("Input tokens", tokens.by_input_length)):
         if rows:
             header = [title, "sent/s", "requests", "p99", "over"]
             yield from aligned([header, *map(_of_a_kind, rows)])
+
+
+def _of_prompts(tokens: Tokens) -> str:
+    """The tokens of prompts a second there, and how many of them were cached."""
+    each, rate = tokens.per_request, tokens.requests_per_s
+    if each is None or each.input is None or not rate:
+        return ""
+    cached = "" if each.cached is None else f" ({rate * each.cached:,.4g}/s cached)"
+    return f"; {rate * each.input:,.4g} input tokens/s{cached}"
 
 
 def _of_a_kind(row: Kind) -> list[str]:
@@ -79,6 +89,8 @@ def after_overload(found: CapacityResult) -> Iterator[str]:
     """The rates at which limits were met again after overload; where they are lower, the cause by the server's word."""
     memory, unit = found.memory, unit_of(found)
     rows = [row for row in found.stretches or [] if row.purpose == RETURN]
+    if memory is None and found.sessions is not None and found.interval is not None:
+        yield "The search did not see whether the endpoint recovers from overload."
     if memory is None or not rows:
         return
     above = memory.above
@@ -104,16 +116,44 @@ def _gave_in(found: CapacityResult, after: StretchRow) -> Iterator[str]:
     if before is None or not after.metrics:
         yield "No metrics of the server were read that would tell the cause."
         return
-    words = list(_changes(before.metrics or {}, after.metrics))
+    words = list(_changes(before.metrics or {}, after.metrics, "from below"))
     where = f"At {rate_text(after.rate, None, unit_of(found))} after overload"
     yield f"{where}, {'; '.join(words)}." if words else f"{where}, the server's KV and prefix caches were as before."
 
 
-def _changes(before: Mapping[str, float], after: Mapping[str, float]) -> Iterator[str]:
-    """The metrics of the cache that got worse."""
+def cliff(found: CapacityResult, limits: Sequence[LimitRow]) -> Iterator[str]:
+    """The server's caches between the highest step that met these limits and the lowest above it that missed one.
+
+    Said only where they gave in there; after overload, ``after_overload`` says it.
+    """
+    if found.memory is not None and found.memory.differ:
+        return
+    rows = [each for each in found.stretches or [] if each.rate and each.metrics and not each.void]
+    rows = [each for each in rows if each.purpose not in AFTER]
+    missed = {each.number for each in rows if _is_missed(each, limits)}
+    before = max((each for each in rows if each.number not in missed), key=lambda each: each.rate, default=None)
+    above = [each for each in rows if each.number in missed and before is not None and each.rate > before.rate]
+    after = min(above, key=lambda each: each.rate, default=None)
+    if before is None or after is None:
+        return
+    words = list(_changes(before.metrics or {}, after.metrics or {}, "before"))
+    if words and before.tokens_per_s is not None and after.tokens_per_s is not None:
+        words.append(f"{after.tokens_per_s:,.4g} tokens/s were generated ({before.tokens_per_s:,.4g} before)")
+    met, over = (rate_text(each.rate, None, unit_of(found)) for each in (before, after))
+    if words:
+        yield f"Between {met}, where the limits were met, and {over}, the cache gave in: {'; '.join(words)}."
+
+
+def _is_missed(row: StretchRow, limits: Sequence[LimitRow]) -> bool:
+    shares = zip(row.share_over, limits, strict=False)
+    return any(share is not None and limit.allowed is not None and share > limit.allowed for share, limit in shares)
+
+
+def _changes(before: Mapping[str, float], after: Mapping[str, float], when: str) -> Iterator[str]:
+    """The metrics of the cache that got worse; ``when``: the first ones were read."""
     hits = (before.get(_PREFIX_HITS), after.get(_PREFIX_HITS))
     if hits[0] is not None and hits[1] is not None and hits[0] - hits[1] >= FELL:
-        yield f"{percent_text(hits[1])} of prompt tokens were in the prefix cache ({percent_text(hits[0])} from below)"
+        yield f"{percent_text(hits[1])} of prompt tokens were in the prefix cache ({percent_text(hits[0])} {when})"
     kv_cache = after.get(_KV_CACHE)
     if kv_cache is not None and kv_cache >= FULL:
         yield f"{percent_text(kv_cache)} of the KV cache was in use ({percent_text(before.get(_KV_CACHE, 0.0))})"

@@ -329,6 +329,39 @@ def test_a_cache_that_gave_in_is_named_with_what_was_found_from_below_and_after_
     assert said in " ".join(to_text(refuted).split())
 
 
+def test_a_cache_that_gives_in_between_two_steps_is_named_though_the_endpoint_recovers() -> None:
+    calm = {"kv_cache_use": 0.39, "preemptions": 0.0, "prefix_cache_hit_rate": 0.556}
+    full = {"kv_cache_use": 0.98, "preemptions": 0.0, "prefix_cache_hit_rate": 0.015}
+    rows = [
+        stretch(0, 3.0, metrics=calm, tokens_per_s=300.0),
+        stretch(1, 3.54, metrics=calm, tokens_per_s=350.0),
+        stretch(2, 4.21, metrics=full, tokens_per_s=290.0, share_over=[0.657, 0.0]),
+        stretch(3, 6.0, metrics=full, share_over=[0.9, 0.0]),
+    ]
+    limit = {"expression": "p95<100ms", "metric": "response_time", "allowed": 0.05, "rate": 3.6}
+    more = {"in": "sessions", "limits": [limit], "memory": None}
+    text = " ".join(to_text(searched(**more, stretches=rows)).split())
+    assert "Between 3.54 sessions/s, where the limits were met, and 4.21 sessions/s, the cache gave in: " in text
+    assert "1.5% of prompt tokens were in the prefix cache (55.6% before); 98% of the KV cache was in use (39%)" in text
+    assert "290 tokens/s were generated (350 before)." in text
+    steady = [{**row, "metrics": calm} for row in rows]
+    assert "gave in" not in to_text(searched(**more, stretches=steady))
+
+
+def test_a_search_for_sessions_that_saw_no_return_from_overload_says_so() -> None:
+    unseen = "The search did not see whether the endpoint recovers from overload."
+    at = {"sessions_per_s": 3.4, "turns_per_s": 10.8}
+    assert unseen in " ".join(to_text(searched(**{"in": "sessions", "sessions": at, "memory": None})).split())
+    assert unseen not in " ".join(to_text(searched(memory=None)).split())
+
+
+def test_tokens_at_the_answer_have_those_of_prompts() -> None:
+    each = {"requests": 90, "input": 200.0, "cached": 50.0, "output": 30.0}
+    tokens = {"tokens_per_s": 120.0, "requests_per_s": 4.0, "per_request": each}
+    text = to_text(searched(tokens=tokens))
+    assert "At the answer: 120 tokens/s in 4 requests/s; 800 input tokens/s (200/s cached)." in " ".join(text.split())
+
+
 def test_a_return_that_was_cut_off_is_not_said_to_have_missed_its_limits() -> None:
     rows = [stretch(0, 0.2), *(stretch(number, rate, purpose="return") for number, rate in ((1, 0.2), (2, 0.17)))]
     memory = {"below": {"rate": 0.31, "interval": {"low": 0.3, "high": 0.32}}, "differ": True}

@@ -59,9 +59,9 @@ class Slots:
         return found
 
 
-def searched(server: Slots, settings: Settings, alone_s: float = ALONE_S) -> Answer:
+def searched(server: Slots, settings: Settings, alone_s: float = ALONE_S, slower: float = SLOWER) -> Answer:
     """The answer of a search by a limit that every request meets."""
-    search, track, draws = SessionSearch(TPOT, settings, alone_s, single=True), Track(), random.Random(server.seed + 1)
+    search, track, draws = SessionSearch(TPOT, settings, alone_s, single=True, slower=slower), Track(), random.Random(server.seed + 1)
     rate, number, now, sent = search.first_rate, 0, 0, list[float]()
     track.change(0, 0, rate, search.purpose)
     due = draws.expovariate(rate)
@@ -82,7 +82,7 @@ def searched(server: Slots, settings: Settings, alone_s: float = ALONE_S) -> Ans
             due = now + draws.expovariate(rate) if rate else math.inf
     took = {at: end - at for end, at in (*server.answers, *server.waiting)}
     final = [replace(each, slices=by_due(each, took)) for each in track.stretches(now, len(server.waiting))]
-    return answer_in_sessions(TPOT, settings, final, alone_s, single=True)
+    return answer_in_sessions(TPOT, settings, final, alone_s, single=True, slower=slower)
 
 
 def met(second: int, sent: int, times: list[float]) -> Slice:
@@ -98,11 +98,18 @@ def by_due(stretch: Stretch, took: dict[float, float]) -> tuple[Slice, ...]:
     )
 
 
-@pytest.mark.parametrize("most", [None, 7.5])
-def test_what_a_few_slots_serve_is_found_although_no_token_is_late(most: float | None) -> None:
-    """Before: 7.5/s met every limit, or none was violated; 5/s are served."""
+@pytest.mark.parametrize(
+    ("settings", "slower"),
+    [
+        (Settings(time_s=120), SLOWER),
+        (Settings(time_s=120, max_rps=7.5), SLOWER),
+        (Settings(time_s=120, start_rps=15), FAR_SLOWER),
+    ],
+)
+def test_what_a_few_slots_serve_is_found_although_no_token_is_late(settings: Settings, slower: float) -> None:
+    """Before: 7.5/s met every limit, at least 120/s from 15/s on, or none was violated; 5/s are served."""
     for seed in range(5):
-        found = searched(Slots(4, lambda _: 0.8, seed), Settings(time_s=120, max_rps=most))
+        found = searched(Slots(4, lambda _: 0.8, seed), settings, slower=slower)
         assert (found.outcome, found.limit) == ("found", KEEPS_UP)
         assert found.interval is not None
         assert 3 <= found.interval.low <= 5.15
