@@ -3,15 +3,25 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from server_capacity.search.answer import Answer, Estimate, Interval, Island, Memory
 from server_capacity.search.curve import COARSE
 from server_capacity.search.growth import known_from_below
 from server_capacity.search.limit_bracket import LimitBracket, clearly_broken, known_of, lowest_of
-from server_capacity.search.low_rate_check import if_long_enough, lowest_breaking, with_support
+from server_capacity.search.low_rate_check import (
+    UNDECIDED,
+    counts_text,
+    if_long_enough,
+    lower_rates,
+    lowest_breaking,
+    shown,
+    undecided_at,
+    whole_points,
+    with_support,
+)
 from server_capacity.search.pace import Pace, overloaded, pace_of
 from server_capacity.search.points import SATURATED, points_of
 from server_capacity.search.retried_rate import without_accidents, without_warm_up
@@ -106,33 +116,52 @@ def _without_rate(
 ) -> Answer:
     clean = [stretch.rate for stretch in stretches if stretch.rate > 0 and stretch.is_usable]
     if lowest.broken is not None:
-        reason = _broken_at(limits, lowest, stretches)
-        return Answer("not_kept", limit=lowest.name, reason=reason, estimates=estimates)
-    most = max(clean, default=0.0)
+        outcome, reason = _broken_at(limits, lowest, stretches)
+        return Answer(outcome, limit=lowest.name, reason=reason, estimates=estimates)
     if not clean:
         return Answer("cannot_tell", reason="every stretch was discarded", estimates=estimates)
+    if (open_ := _undecided(limits, stretches, estimates)) is not None:
+        return open_
+    most = max(clean)
     if settings.max_rps is not None and most >= settings.max_rps * 0.999:
         reason = f"every limit is met at the highest rate allowed, {settings.max_rps:g}/s"
         return Answer("at_least", at_least=most, reason=reason, estimates=estimates)
     void = [stretch.void for stretch in stretches if stretch.void and stretch.rate > most]
     if void:
         return Answer("at_least", at_least=most, reason=void[-1], estimates=estimates)
-    return Answer(
-        "cannot_tell",
-        at_least=most,
-        reason=NOTHING_VIOLATED,
-        estimates=estimates,
+    at_least = shown(limits, stretches)
+    return Answer("cannot_tell", at_least=at_least, reason=NOTHING_VIOLATED, estimates=estimates)
+
+
+def _undecided(limits: Sequence[Limit], stretches: Sequence[Stretch], estimates: Sequence[Estimate]) -> Answer | None:
+    """That nobody can tell, where more requests are over a limit than may be, but too few to say that it is broken."""
+    texts = {limit.expression: undecided_at(limit, place, stretches) for place, limit in enumerate(limits)}
+    name = next((name for name, text in texts.items() if text), None)
+    if name is None:
+        return None
+    listed = tuple(
+        replace(each, kept_everywhere=each.kept_everywhere and not texts.get(each.limit)) for each in estimates
     )
+    met, reason = shown(limits, stretches), f"{texts[name]}, {UNDECIDED}"
+    return Answer("cannot_tell", limit=name, at_least=met, reason=reason, estimates=listed)
 
 
-def _broken_at(limits: Sequence[Limit], lowest: LimitBracket, stretches: Sequence[Stretch]) -> str:
-    """The rate that broke a limit which no rate kept, with its counts; or which was more than is kept up with."""
-    for place, limit in enumerate(limits):
-        if limit.expression == lowest.name:
-            text = lowest_breaking(points_of(stretches, place, pace_of(stretches)), limit.allowed)
-            if text is not None:
-                return text
-    return f"at {lowest.broken:.3g}/s requests arrive faster than they are answered"
+def _broken_at(
+    limits: Sequence[Limit], lowest: LimitBracket, stretches: Sequence[Stretch]
+) -> tuple[Literal["not_kept", "cannot_tell"], str]:
+    """No rate keeps a limit, with the rate that broke it and its counts; unless lower ones may keep it."""
+    assert lowest.broken is not None
+    place = next((place for place, limit in enumerate(limits) if limit.expression == lowest.name), None)
+    if place is None:
+        return "not_kept", f"at {lowest.broken:.3g}/s requests arrive faster than they are answered"
+    allowed, points = limits[place].allowed, whole_points(stretches, place)
+    rate = lowest_breaking(points_of(stretches, place, pace_of(stretches)), allowed) or lowest.broken
+    up_to = [each for each in points if each.rate <= rate]
+    if lower := lower_rates(points, rate, allowed):
+        there = [each for each in up_to if each.rate == rate] or up_to
+        return "cannot_tell", f"{counts_text(f'{rate:.3g}/s', there, allowed)}; {lower}"
+    where = ", the lowest rate tried," if rate <= min(each.rate for each in points) else " and below"
+    return "not_kept", counts_text(f"{rate:.3g}/s{where}", up_to or points, allowed)
 
 
 def _overshot(limits: Sequence[Limit], settings: Settings, stretches: Sequence[Stretch], name: str) -> Memory | None:

@@ -101,7 +101,7 @@ def unmeasured(limits: Sequence[Limit], stretches: Sequence[Stretch]) -> set[str
 
 
 def held_against(limits: Sequence[Limit], stretches: Sequence[Stretch], found: Answer) -> Answer:
-    """The answer, unless a limit was never measured: that one was met nowhere, and may be violated before all others."""
+    """The answer, unless a limit was never measured: that was met nowhere, and may be violated before all others."""
     missing = unmeasured(limits, stretches)
     if not missing:
         return found

@@ -12,26 +12,25 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from server_capacity.search.answer import Answer
 from server_capacity.search.pace import pace_of
-from server_capacity.search.points import points_of
+from server_capacity.search.points import Point, points_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from server_capacity.search.blocks import UsersBlock
     from server_capacity.search.limits import Limit
-    from server_capacity.search.points import Point
     from server_capacity.search.stretch import Stretch
 
 BENEATH = "beneath"
 """The purpose of a stretch well below the answer."""
 LEAST_OVER, LEAST_STRETCHES, CLEARLY = 8, 5, 2.5  # requests, stretches, and standard errors between them
-LEAST_EXPECTED = 3.0
+LEAST_EXPECTED, LEAST_ALLOWED = 3.0, 0.01
 WELL_BELOW, UNLIKELY = 0.75, 0.05
 """Rates below so much of another are evidence of it; so small is the chance of as few over, were load not why."""
 NOT_FAR, FURTHER = 4.0, 0.6
 LEAST_BREAKING = 3
 """So many requests over are no accident of one."""
-MORE_TIME = "give more with --time"
+UNDECIDED = "which does not decide it: give more with --time"
 LEAST_TIMES, USUAL_TIMES = 30.0, 60.0
 """Such times of an answer must the load last to show anything, and should it last."""
 
@@ -81,12 +80,12 @@ def with_support(limits: Sequence[Limit], stretches: Sequence[Stretch], found: A
             points = [point for point in points_of(stretches, place, pace_of(stretches)) if point.rate <= broken.rate]
             lower = ([point for point in points if point.rate <= WELL_BELOW * of] for of in (rate, broken.rate))
             low = next((some for some in lower if some), [])
-            text = counts_text(broken.rate, points, limit.allowed)
+            text = counts_text(f"{broken.rate:.3g}/s and below", points, limit.allowed)
             of, over = totals(low)
             if over >= LEAST_BREAKING and over > limit.allowed * of and not _fewer(low, broken.share):
                 reason = f"{text}, and a lower rate did not reduce it"
                 return Answer("not_kept", limit=found.limit, reason=reason, estimates=open_ones)
-            reason = f"{text}; at lower rates {over:,} of {of:,} were, which does not decide it: {MORE_TIME}"
+            reason = f"{text}; at lower rates {over:,} of {of:,} were, {UNDECIDED}"
             return Answer("cannot_tell", limit=found.limit, reason=reason, estimates=open_ones)
     return found
 
@@ -103,14 +102,44 @@ def if_long_enough(stretches: Sequence[Stretch], found: Answer) -> Answer:
     return Answer("cannot_tell", limit=found.limit, reason=reason, estimates=estimates)
 
 
-def lowest_breaking(points: Sequence[Point], allowed: float) -> str | None:
-    """The lowest rate up to which all requests together break a limit, in words; None where they break it nowhere."""
+def lowest_breaking(points: Sequence[Point], allowed: float) -> float | None:
+    """The lowest rate up to which all requests together break a limit; None where they break it nowhere."""
     rates = sorted({point.rate for point in points})
-    for rate in rates:
-        some = [point for point in points if point.rate <= rate]
-        if breaking(some, allowed):
-            return counts_text(rate, some, allowed, lowest=rate == rates[0])
-    return None
+    return next((rate for rate in rates if breaking([each for each in points if each.rate <= rate], allowed)), None)
+
+
+def whole_points(stretches: Sequence[Stretch], place: int) -> list[Point]:
+    """All requests of each stretch that counts, by limit number ``place``: as a report shows them."""
+    usable = [each for each in stretches if each.rate > 0 and each.is_usable]
+    counted = [(each.rate, [part.counts[place] for part in each.slices]) for each in usable]
+    points = [Point(rate, sum(each.of for each in some), sum(each.over for each in some), ()) for rate, some in counted]
+    return [point for point in points if point.of]
+
+
+def undecided_at(limit: Limit, place: int, stretches: Sequence[Stretch]) -> str:
+    """The lowest rate from which on more requests are over than may be, in words; empty where there is none.
+
+    Each stretch alone may have too few of them to say that the limit is broken.
+    """
+    points = whole_points(stretches, place)
+    for rate in sorted({point.rate for point in points}):
+        there = [each for each in points if each.rate == rate]
+        if _too_many(there, limit) and _too_many([each for each in points if each.rate >= rate], limit):
+            return counts_text(f"{rate:.3g}/s", there, limit.allowed)
+    return ""
+
+
+def shown(limits: Sequence[Limit], stretches: Sequence[Stretch]) -> float | None:
+    """The highest rate from which on enough requests show every limit met; None where there are too few of them."""
+    found = [_shown(limit, whole_points(stretches, place)) for place, limit in enumerate(limits)]
+    return min((rate for rate in found if rate is not None), default=None) if None not in found else None
+
+
+def lower_rates(points: Sequence[Point], rate: float, allowed: float) -> str:
+    """The requests at lower rates, in words, if no more are over than may be; empty where there are more, or none."""
+    low = [point for point in points if point.rate < rate]
+    of, over = totals(low)
+    return f"at lower rates {over:,} of {of:,} were, {UNDECIDED}" if low and over <= allowed * of else ""
 
 
 def breaking(points: Sequence[Point | UsersBlock], allowed: float) -> bool:
@@ -124,14 +153,26 @@ def totals(points: Sequence[Point | UsersBlock]) -> tuple[int, int]:
     return sum(point.of for point in points), sum(point.over for point in points)
 
 
-def counts_text(rate: float, points: Sequence[Point], allowed: float, *, lowest: bool = False) -> str:
-    """The count of requests over a limit at a rate and below it."""
+def counts_text(where: str, points: Sequence[Point], allowed: float) -> str:
+    """The count of requests over a limit at some rates; ``where``: these, in words."""
     of, over = totals(points)
-    where = f"{rate:.3g}/s, the lowest rate tried," if lowest else f"{rate:.3g}/s and below"
     return (
         f"at {where} {over:,} of {of:,} requests ({100 * over / of:.3g}%) were over the limit, and "
         f"{100 * allowed:g}% may be"
     )
+
+
+def _too_many(points: Sequence[Point], limit: Limit) -> bool:
+    of, over = totals(points)
+    return over > limit.allowed * of
+
+
+def _shown(limit: Limit, points: Sequence[Point]) -> float | None:
+    for rate in sorted({point.rate for point in points}, reverse=True):
+        some = [each for each in points if each.rate >= rate]
+        if totals(some)[0] * max(limit.allowed, LEAST_ALLOWED) >= LEAST_EXPECTED and not _too_many(some, limit):
+            return rate
+    return None
 
 
 def _broken_together(points: Sequence[Point], allowed: float) -> Broken | None:

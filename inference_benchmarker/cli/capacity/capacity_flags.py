@@ -177,7 +177,8 @@ CAPACITY_FLAGS: Table = table_for(
                 "--cache",
                 "KIND",
                 "as-is (default); warm: send each payload once before the search (with sessions: each shared prefix "
-                "once before each wave); fresh: put a new word before the conversations of each wave, so that no earlier wave has cached them",
+                "once before each wave); fresh: put a new word before the conversations of each wave, so that no "
+                "earlier wave has cached them",
                 _cache,
             ),
         ],

@@ -89,7 +89,8 @@ PLAN_FLAGS: Table = table_for(
             Flag(
                 "--kv-tokens",
                 "N",
-                f"tokens of a replica's KV cache, to simulate the two kinds of routing (default: {PROFILES[BASE].kv_tokens:,})",
+                "tokens of a replica's KV cache, to simulate the two kinds of routing "
+                f"(default: {PROFILES[BASE].kv_tokens:,})",
                 parse_int,
             ),
         ],

@@ -50,7 +50,8 @@ VARY_FLAGS = [
     Flag(
         "--vary",
         "NAME=V,V",
-        "search with each value (a variant), and rank the variants. NAME is an argument of endpoint_factory (the factories file's function "
+        "search with each value (a variant), and rank the variants. NAME is an argument of endpoint_factory (the "
+        "factories file's function "
         "that creates the endpoint), env.NAME a key of its argument env, and payload.NAME an argument of "
         "payload_factory. Several --vary give every combination",
         parse_axis,

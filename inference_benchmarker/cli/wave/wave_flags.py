@@ -277,8 +277,8 @@ WAVE_FLAGS = table_for(
             Flag(
                 "--metrics-wait",
                 "S",
-                "seconds to wait at most for CloudWatch metrics after the wave (default: each block's Lag, plus 5 times "
-                "its Period but 2 to 15 min)",
+                "seconds to wait at most for CloudWatch metrics after the wave (default: each block's Lag, plus 5 "
+                "times its Period but 2 to 15 min)",
                 _seconds_to_wait,
             ),
         ],

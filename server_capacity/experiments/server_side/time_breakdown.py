@@ -53,7 +53,8 @@ def _waiting(metric: str, mean: float, unloaded: float | None, waiting: float | 
     if unloaded is not None and waiting is not None:
         yield (
             f"At the lower end the mean {_NAMES.get(metric, metric.upper())} is {duration_text(mean)}: "
-            f"{duration_text(min(unloaded, mean))} of service, as at low rates, and {duration_text(waiting)} of waiting at the endpoint."
+            f"{duration_text(min(unloaded, mean))} of service, as at low rates, and {duration_text(waiting)} of "
+            "waiting at the endpoint."
         )
 
 

@@ -61,7 +61,11 @@ class Slots:
 
 def searched(server: Slots, settings: Settings, alone_s: float = ALONE_S, slower: float = SLOWER) -> Answer:
     """The answer of a search by a limit that every request meets."""
-    search, track, draws = SessionSearch(TPOT, settings, alone_s, single=True, slower=slower), Track(), random.Random(server.seed + 1)
+    search, track, draws = (
+        SessionSearch(TPOT, settings, alone_s, single=True, slower=slower),
+        Track(),
+        random.Random(server.seed + 1),
+    )
     rate, number, now, sent = search.first_rate, 0, 0, list[float]()
     track.change(0, 0, rate, search.purpose)
     due = draws.expovariate(rate)
