@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
+from statistics import median
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
 
@@ -18,7 +20,7 @@ from server_capacity.experiments.measurements.user_count_search import search_of
 from server_capacity.search.limits import limits_of
 from server_capacity.search.search import Search
 from server_capacity.search.sessions import SessionSearch
-from server_capacity.search.settings import Settings
+from server_capacity.search.settings import OF_LENGTHS, Settings, half_width
 from tests.mentions import mentions
 from tests.waves import closed_plan
 
@@ -55,12 +57,22 @@ def test_a_time_that_holds_too_few_sessions_is_refused_with_the_one_that_is_need
 def test_it_says_before_how_long_it_takes_and_how_sure_it_will_be() -> None:
     said = scouting._forecast(question(), SHAPE, 1200)
     assert "takes 10 s on average (4.2 turns)" in said
-    assert mentions(said, "20 min", "120 session durations", "±12%"), said
+    assert mentions(said, "20 min", "120 session durations", "±17%", "about twice that if"), said
     assert "In the last 3 min 20 s" in said
     assert "up to 6 min 40 s longer" in said
     short = scouting._forecast(question(), SHAPE, 420)
-    assert mentions(short, "too short", "overload", "--time 720", "For ±12% give --time 1200"), short
+    assert mentions(short, "too short", "overload", "--time 720", "For ±17% give --time 1200"), short
     assert "10% wide" in scouting._forecast(question(precision=0.1), SHAPE, None)
+
+
+def test_the_width_that_is_forecast_is_that_of_simulated_searches() -> None:
+    """It was 12% long after the searches of the documentation had medians of 16% and more."""
+    page = Path(__file__).parents[4] / "docs" / "reference" / "performance.md"
+    alike = ("| short chats |", "| agents of 20 turns |", "| shared system prompt |")
+    rows = [row for row in page.read_text().splitlines() if row.startswith(alike) and row.count("%") > 3]
+    widths = [float(row.split("|")[-2].strip(" %")) / 100 for row in rows]
+    assert len(widths) == len(alike)
+    assert half_width(OF_LENGTHS) == pytest.approx(median(widths), rel=0.1)
 
 
 def test_streamed_requests_are_looked_at_before_their_search_too() -> None:

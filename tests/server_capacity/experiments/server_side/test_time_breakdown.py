@@ -16,5 +16,6 @@ def test_the_sentence_names_the_time_that_it_splits(metric: str, name: str) -> N
     found = time_breakdown([Point(rate=10.0, sent=100, mean=0.024)], 100.0, [at_low], metric)
 
     assert found is not None
-    sentence = f"At the lower end the mean {name} is 35 ms: 24 ms of service and 11 ms of waiting at the endpoint."
+    parts = "24 ms of service, as at low rates, and 11 ms of waiting at the endpoint."
+    sentence = f"At the lower end the mean {name} is 35 ms: {parts}"
     assert " ".join(" ".join(found.lines).split()).startswith(sentence)
