@@ -131,8 +131,17 @@ def undecided_at(limit: Limit, place: int, stretches: Sequence[Stretch]) -> str:
 
 def shown(limits: Sequence[Limit], stretches: Sequence[Stretch]) -> float | None:
     """The highest rate from which on enough requests show every limit met; None where there are too few of them."""
-    found = [_shown(limit, whole_points(stretches, place)) for place, limit in enumerate(limits)]
-    return min((rate for rate in found if rate is not None), default=None) if None not in found else None
+    counted = [
+        (limit.allowed, [(each.rate, each.of, each.over) for each in whole_points(stretches, place)])
+        for place, limit in enumerate(limits)
+    ]
+    return shown_by(counted)
+
+
+def shown_by(counted: Sequence[tuple[float, Sequence[tuple[float, int, int]]]]) -> float | None:
+    """The same of the share that each limit allows, and of loads with their requests and how many were over."""
+    found = [_shown(allowed, loads) for allowed, loads in counted]
+    return min((load for load in found if load is not None), default=None) if None not in found else None
 
 
 def lower_rates(points: Sequence[Point], rate: float, allowed: float) -> str:
@@ -167,11 +176,12 @@ def _too_many(points: Sequence[Point], limit: Limit) -> bool:
     return over > limit.allowed * of
 
 
-def _shown(limit: Limit, points: Sequence[Point]) -> float | None:
-    for rate in sorted({point.rate for point in points}, reverse=True):
-        some = [each for each in points if each.rate >= rate]
-        if totals(some)[0] * max(limit.allowed, LEAST_ALLOWED) >= LEAST_EXPECTED and not _too_many(some, limit):
-            return rate
+def _shown(allowed: float, loads: Sequence[tuple[float, int, int]]) -> float | None:
+    for load in sorted({load for load, _, _ in loads}, reverse=True):
+        some = [counts for at, *counts in loads if at >= load]
+        of, over = (sum(column) for column in zip(*some, strict=True))
+        if of * max(allowed, LEAST_ALLOWED) >= LEAST_EXPECTED and over <= allowed * of:
+            return load
     return None
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Literal
 from server_capacity.search.answer import Answer, Estimate, Interval
 from server_capacity.search.blocks import UsersBlock, cycle_s, joined, settled_blocks, unsettled
 from server_capacity.search.crossing import Crossing, crossing
-from server_capacity.search.low_rate_check import breaking, totals
+from server_capacity.search.low_rate_check import breaking, shown_by, totals
 from server_capacity.search.stretch import DRAIN, NOTHING_VIOLATED, most_of_client
 
 if TYPE_CHECKING:
@@ -285,15 +285,17 @@ def answer_in_users(
 
 def unviolated(settings: Settings, found: Sequence[UserBracket], estimates: tuple[Estimate, ...], unit: str) -> Answer:
     """The answer where nothing clearly violated a limit: what settled is what was tried."""
-    counted = (max((point.users for point in each.points if point.of), default=0.0) for each in found if each.points)
-    tried = min(counted, default=0.0)
+    highest = (max((point.users for point in each.points if point.of), default=0.0) for each in found if each.points)
+    tried = min(highest, default=0.0)
     for each in found:
         if reason := each.against(math.inf, unit):
             return Answer("cannot_tell", limit=each.name, reason=reason, estimates=estimates)
     if settings.max_rps is not None and tried >= settings.max_rps:
         reason = f"every limit is met at the highest rate allowed, {settings.max_rps:g} {unit}"
         return Answer("at_least", at_least=tried, reason=reason, estimates=estimates)
-    return Answer("cannot_tell", at_least=tried or None, reason=NOTHING_VIOLATED, estimates=estimates)
+    counted = [(each.allowed, [(at.users, at.of, at.over) for at in each.points]) for each in found if each.points]
+    met = shown_by(counted) if tried else None
+    return Answer("cannot_tell", at_least=met, reason=NOTHING_VIOLATED, estimates=estimates)
 
 
 def unless_undecided(answer: Answer, found: Sequence[UserBracket], unit: str) -> Answer:

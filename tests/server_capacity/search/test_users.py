@@ -190,3 +190,10 @@ def test_a_violation_that_more_users_do_not_repeat_is_chance() -> None:
     assert (found.outcome, found.limit, found.rate) == ("cannot_tell", "success>=0.95", None)
     assert found.reason.startswith("at 8 users and above, ")
     assert answer_in_users([LIMIT, SUCCESS], Settings(), few, 0.0).outcome == "found"
+
+
+@pytest.mark.parametrize(("of", "met"), [(1, None), (20, 12)])
+def test_users_who_met_every_limit_sent_enough_to_show_it(of: int, met: int | None) -> None:
+    tried = [stretch(users, lambda _: 0, number, of=of) for number, users in enumerate((4, 12))]
+    found = answer_in_users([LIMIT], Settings(), tried, 0.0)
+    assert (found.outcome, found.at_least) == ("cannot_tell", met)
