@@ -40,6 +40,10 @@ class ScalingEvent:
     done: float | None = None
 
 
+INFERRED = "inferred from SampleCount"
+"""The source of numbers that nobody counted."""
+
+
 @dataclass(frozen=True, slots=True)
 class Followed:
     """The instances ``of`` one variant or query. ``source``: who was asked; ``remarks``: what could not be, and why."""
@@ -50,12 +54,22 @@ class Followed:
     events: tuple[ScalingEvent, ...] = ()
     remarks: tuple[str, ...] = ()
 
+    @property
+    def is_inferred(self) -> bool:
+        """Tells whether the numbers follow from CloudWatch's samples."""
+        return self.source == INFERRED
+
     def lines(self) -> Iterable[dict[str, Any]]:
         """It as the objects of ``instances.jsonl``, one a line; ``gathered`` is the way back."""
         yield begun(self.of, self.source)
         yield from (count_row(self.of, count) for count in self.counts)
         yield from ({"of": self.of, "event": asdict(event)} for event in self.events)
         yield from ({"of": self.of, "remark": remark} for remark in self.remarks)
+
+
+def uncounted(of: str) -> str:
+    """The beginning of the remark on instances that could not be counted."""
+    return f"The instances of {of} were not counted"
 
 
 class CannotCountError(Exception):

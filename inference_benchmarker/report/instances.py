@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import takewhile
 from typing import TYPE_CHECKING
 
+from inference_benchmarker.facts.instances import INFERRED
 from inference_benchmarker.facts.scaling import rises, scalings
 from inference_benchmarker.report.instance_numbers import (
     FollowedInstances,
@@ -97,7 +98,8 @@ def _answer(scaling: Scaling, missed: MissedTime | None) -> Iterator[str]:
     if not scaling.steps:
         yield "not counted"
     elif scaling.is_steady:
-        yield f"{scaling.steps[0].current:g} throughout"
+        inferred = f" ({INFERRED})" if scaling.followed.is_inferred else ""
+        yield f"{scaling.steps[0].current:g} throughout{inferred}"
     else:
         yield scaling.path
     unserved = [change for change in scaling.changes if change.served_s is None][-1:]

@@ -9,7 +9,7 @@ import traceback
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from inference_benchmarker.facts.instances import CannotCountError, Count, Followed, begun, count_row
+from inference_benchmarker.facts.instances import CannotCountError, Count, Followed, begun, count_row, uncounted
 from inference_benchmarker.facts.server_metric import LiveMetric
 
 if TYPE_CHECKING:
@@ -149,7 +149,7 @@ class _Watch:
         if not self._reason:
             return
         if not self.counts:
-            yield f"The instances of {self.of} were not counted: {self._reason}."
+            yield f"{uncounted(self.of)}: {self._reason}."
         else:
             times = f"{self._failed} of {self._failed + len(self.counts)} times"
             yield f"The instances of {self.of} were not reported {times}, the last time because {self._reason}."

@@ -6,7 +6,7 @@ import time
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from inference_benchmarker.facts.instances import CannotCountError, Count, ScalingEvent
+from inference_benchmarker.facts.instances import INFERRED, CannotCountError, Count, ScalingEvent, uncounted
 from inference_benchmarker.facts.server_metric import SAME_CLOCK_S
 from inference_benchmarker.verdict.server.known_metrics import VARIANT
 from server_capacity.metrics import aws_client
@@ -87,19 +87,27 @@ class VariantInstances:
         raise CannotCountError(f"the endpoint is {status} and has no variants")
 
 
+FEWEST_BUCKETS = 2
+"""One bucket shows no number that stays the same."""
+
+
 def by_samples(followed: Iterable[Followed], metrics: Iterable[ServerMetric]) -> Iterator[Followed]:
     """The same; of those that could not be counted, the number that the samples of a utilization let one infer.
 
     An instance may send several samples in a period of CloudWatch's, and not in each as many: a number that changes
     shows nothing of instances, and one that is the same throughout may be a multiple of theirs.
     """
-    inferred = {_of(metric.dimensions): metric.instances for metric in metrics if metric.instances}
+    samples = {_of(metric.dimensions): metric.instances for metric in metrics if metric.instances}
     for each in followed:
-        points = () if each.counts else inferred.get(each.of, ())
-        if len({number for _, number in points}) == 1:
-            counts = tuple(Count(at, number) for at, number in points)
-            each = replace(each, source="inferred from SampleCount", counts=counts)  # noqa: PLW2901 - the same, renewed
-        yield each
+        points = samples.get(each.of, ())
+        is_steady = len(points) >= FEWEST_BUCKETS and len({number for _, number in points}) == 1
+        yield _inferred(each, points) if is_steady and not each.counts else each
+
+
+def _inferred(followed: Followed, points: Iterable[tuple[float, float]]) -> Followed:
+    counts = tuple(Count(at, number) for at, number in points)
+    remarks = tuple(remark for remark in followed.remarks if not remark.startswith(uncounted(followed.of)))
+    return replace(followed, source=INFERRED, counts=counts, remarks=remarks)
 
 
 def _of(dimensions: Mapping[str, str]) -> str | None:

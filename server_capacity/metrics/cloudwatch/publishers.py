@@ -37,12 +37,12 @@ def silent(client: Any, blocks: Sequence[CloudWatchBlock], now: float) -> frozen
     return frozenset(set(by_query.values()) - heard)
 
 
-def silence_text(block: CloudWatchBlock) -> str:
-    """A sentence on a block of whose publisher nothing came."""
+def silence_text(block: CloudWatchBlock, wait_s: float) -> str:
+    """A sentence on a block of whose publisher nothing came, which is waited for so long."""
     place = ", ".join(f"{name} {value}" for name, value in block.dimensions) or block.namespace
     return (
         f"CloudWatch has no data for {place} from the last {DAYS} days. After the wave the command waits "
-        f"{block.lag + block.period:g} s for them (Lag and Period); --metrics-wait allows more"
+        f"{wait_s:g} s for them (Lag and Period); --metrics-wait allows more"
     )
 
 

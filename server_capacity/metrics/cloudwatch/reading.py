@@ -8,14 +8,15 @@ from typing import TYPE_CHECKING
 from server_capacity.metrics.cloudwatch.buckets import MINUTE
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from inference_benchmarker.facts.server_metric import Interval
     from server_capacity.metrics.aws_failures import Failure
     from server_capacity.metrics.cloudwatch.block import Variant
     from server_capacity.metrics.cloudwatch.fetch import Answer
     from server_capacity.metrics.cloudwatch.hardware import Described
-    from server_capacity.metrics.cloudwatch.queries import Publisher, Wanted
+    from server_capacity.metrics.cloudwatch.queries import Wanted
+    from server_capacity.metrics.cloudwatch.waits import Waits
 
 PATIENCE_PERIODS = 3
 """A metric of which nothing has come this many periods (and its lag) after the wave is not waited for."""
@@ -23,36 +24,21 @@ PATIENCE_PERIODS = 3
 FIRST_VALUES_S = 120.0
 """But where nothing has come of any, CloudWatch may just be late, often by two minutes."""
 
-LIMIT_PERIODS, LEAST_LIMIT_S, MOST_LIMIT_S = 5, 120.0, 900.0
-"""Beyond its lag a metric is waited for this many periods, within these limits."""
-
-
-def wait_limit(period: float) -> float:
-    """The seconds after the wave and its lag for which a metric is waited."""
-    return min(MOST_LIMIT_S, max(LEAST_LIMIT_S, LIMIT_PERIODS * period))
-
-
-def waited_s(wanted: Wanted) -> float:
-    """The seconds after the wave for which a metric is waited: those that were asked for, else by lag and period."""
-    return wanted.lag + wait_limit(wanted.period) if wanted.wait is None else wanted.wait
-
 
 @dataclass(frozen=True, slots=True)
 class Reading:
     """The answers of one poll at ``now`` (unix seconds), beside those of the poll before.
 
-    ``described``: what SageMaker says of the variants; ``absent_before``: those that it did not have before the wave;
-    ``silent``: the publishers of which nothing came in the days before it.
+    ``described``: what SageMaker says of the variants; ``waits``: for how long each metric is waited for.
     """
 
     wanted: Sequence[Wanted]
     answers: Mapping[str, Answer]
     interval: Interval
     now: float
+    waits: Waits
     before: Reading | None = None
     described: Mapping[Variant, Described] = field(default_factory=dict)
-    absent_before: Collection[Variant] = ()
-    silent: Collection[Publisher] = ()
 
     @property
     def complete(self) -> bool:
@@ -71,14 +57,14 @@ class Reading:
             return failure.final
         if self.absence(wanted) is not None and self.now >= self.interval.end + wanted.lag:
             return True
-        if self._published(wanted) and (self._was_never(wanted) or self.never_came(wanted)):
+        if self._is_given_up(wanted) or (self.was_never(wanted) and self._published(wanted)):
             return True
         return self.counted(wanted) and self._has_last(wanted)
 
     def counted(self, wanted: Wanted) -> bool:
         """Tells whether CloudWatch has counted the requests we sent, as far as anything counts them for this metric."""
         counter = self.counter_of(wanted)
-        if counter is None or self._final(counter) or (self._published(counter) and self.never_came(counter)):
+        if counter is None or self._final(counter) or self._is_given_up(counter):
             return True
         total = self.total(counter)
         if total is None:
@@ -134,19 +120,35 @@ class Reading:
 
     def never_came(self, wanted: Wanted) -> bool:
         """Tells whether nothing of its publisher came, neither before the wave nor since; who asks to wait, waits."""
-        publisher = wanted.publisher
-        if wanted.wait is not None or publisher not in self.silent:
-            return False
-        return all(self.is_empty(each) for each in self.wanted if each.publisher == publisher)
+        return wanted.wait is None and wanted.publisher in self.waits.silent and self._is_unheard(wanted)
+
+    def was_never(self, wanted: Wanted) -> bool:
+        """Tells whether SageMaker had no such variant before the wave, nor after it: nothing counts its requests."""
+        described = self.description(wanted)
+        return wanted.variant in self.waits.absent and described is not None and described.absent is not None
+
+    @property
+    def ends(self) -> float:
+        """The time at which waiting ends in any case, unix seconds."""
+        return self.interval.end + max(map(self._most_s, self.lacking), default=0.0)
+
+    def _most_s(self, wanted: Wanted) -> float:
+        return self.waits.most_s(wanted, heard=not self._is_unheard(wanted))
+
+    def _is_unheard(self, wanted: Wanted) -> bool:
+        """Tells whether CloudWatch has answered that it has nothing of the metric's publisher."""
+        same = (each for each in self.wanted if each.publisher == wanted.publisher)
+        return all(self.is_empty(each) and (self.failure(each) is None or self._final(each)) for each in same)
+
+    def _is_given_up(self, wanted: Wanted) -> bool:
+        """Tells whether an empty metric is not waited for: its time is over, or nobody counts requests there."""
+        if self._is_unheard(wanted):
+            return self.now >= self.interval.end + self._most_s(wanted)
+        return self.was_never(wanted) and not wanted.asked and self.is_empty(wanted)
 
     def _published(self, wanted: Wanted) -> bool:
         """Tells whether its lag and period are over."""
         return self.now >= self.interval.end + wanted.lag + wanted.period
-
-    def _was_never(self, wanted: Wanted) -> bool:
-        """Tells whether SageMaker had no such variant before the wave, nor after it: nothing counts its requests."""
-        described = self.description(wanted)
-        return wanted.variant in self.absent_before and described is not None and described.absent is not None
 
     def once_a_minute(self, wanted: Wanted) -> bool:
         """Tells whether a metric that was asked with a shorter period has values at full minutes only."""
@@ -155,11 +157,12 @@ class Reading:
 
     def progress(self) -> str:
         """The words for what is waited for; nothing where only the next poll has to agree."""
-        parts = []
-        totals = {each.group: self.total(each) for each in self.wanted if each.counts and not self.interval.tasks}
+        parts, lacking = [], self.lacking
+        counters = [] if self.interval.tasks else [each for each in lacking if each.counts]
+        totals = {each.group: self.total(each) for each in counters}
         if totals and (missing := [total or 0 for total in totals.values() if (total or 0) < self.interval.sent]):
             parts.append(f"{min(missing):,.0f} of {self.interval.sent:,} requests counted")
-        if late := sum(not self._has_last(each) for each in self.wanted):
+        if late := sum(not self._has_last(each) for each in lacking):
             parts.append(f"{late} of {len(self.wanted)} metrics without their last values")
         return ", ".join(parts)
 
@@ -210,7 +213,7 @@ class Reading:
 
     def _long_over(self, wanted: Wanted) -> bool:
         """Tells whether the first poll came when nothing more comes: a window of the past is asked for once."""
-        return self.before is None and self.now >= self.interval.end + waited_s(wanted)
+        return self.before is None and self.now >= self.interval.end + self._most_s(wanted)
 
     def _past_patience(self, wanted: Wanted) -> bool:
         if wanted.wait is not None:

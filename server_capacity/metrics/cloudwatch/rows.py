@@ -275,8 +275,8 @@ def _series(reading: Reading, wanted: Wanted, statistic: str) -> tuple[tuple[flo
 
 
 def _instances(reading: Reading, wanted: Wanted) -> tuple[tuple[float, float], ...]:
-    """A utilization has one sample a bucket from each instance, so its SampleCount counts them."""
-    if wanted.kind != "gauge" or "Utilization" not in wanted.name:
+    """A utilization has one sample a bucket from each instance, so its SampleCount counts them, where any may be."""
+    if wanted.kind != "gauge" or "Utilization" not in wanted.name or reading.was_never(wanted):
         return ()
     return _series(reading, wanted, "SampleCount")
 

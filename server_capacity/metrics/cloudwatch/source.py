@@ -9,22 +9,23 @@ from functools import partial
 from threading import Thread
 from typing import TYPE_CHECKING, Any
 
-from inference_benchmarker.facts.server_metric import SAME_CLOCK_S
+from inference_benchmarker.facts.server_metric import SAME_CLOCK_S, Interval
 from inference_benchmarker.words.redact import secret_values
 from server_capacity.metrics.aws_failures import Failure
 from server_capacity.metrics.cloudwatch import hardware, logs, publishers
 from server_capacity.metrics.cloudwatch.fetch import Answer, Fetched, fetch, make_client, similar_dimensions
 from server_capacity.metrics.cloudwatch.instances import VariantInstances
-from server_capacity.metrics.cloudwatch.queries import Wanted, publisher_of, wanted_of
-from server_capacity.metrics.cloudwatch.reading import Reading, waited_s
+from server_capacity.metrics.cloudwatch.queries import publisher_of, wanted_of
+from server_capacity.metrics.cloudwatch.reading import Reading
 from server_capacity.metrics.cloudwatch.rows import Ending, rows
+from server_capacity.metrics.cloudwatch.waits import Waits
 from server_capacity.metrics.cloudwatch.warnings import warnings
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
 
     from inference_benchmarker.facts.instances import InstanceSource
-    from inference_benchmarker.facts.server_metric import Interval, LiveMetric, ServerLog, ServerMetric
+    from inference_benchmarker.facts.server_metric import LiveMetric, ServerLog, ServerMetric
     from server_capacity.metrics.cloudwatch.block import CloudWatchBlock, Variant
     from server_capacity.metrics.cloudwatch.hardware import Described
     from server_capacity.metrics.cloudwatch.queries import Publisher
@@ -83,9 +84,12 @@ class CloudWatch:
         Before a wave CloudWatch is asked, too, what came until then: it decides how long its metrics are waited for.
         """
         described = self._asked_before(ahead=ahead)
-        self._absent = frozenset(variant for variant, each in described.items() if each.absent)
+        absent = frozenset(variant for variant, each in described.items() if each.absent)
+        self._absent = absent if ahead else frozenset()  # an endpoint that is gone since a past window was there then
         refusals = [text for each in described.values() for text in (each.absent, each.denied) if text]
-        never = [publishers.silence_text(block) for block in self._blocks if self._is_silent(block)]
+        never = [
+            publishers.silence_text(block, self._first_s(block)) for block in self._blocks if self._is_silent(block)
+        ]
         return list(dict.fromkeys([*warnings(self._blocks, seconds), *refusals, *never]))
 
     def instances(self) -> list[InstanceSource]:
@@ -104,17 +108,18 @@ class CloudWatch:
 
     def collect(self, interval: Interval, say: Callable[[str], None]) -> list[ServerMetric]:
         """Every metric over the window; waits until it is complete. Ctrl-C ends the waiting with what there is."""
-        say(self._announcement(interval))
         waiting = _Waiting(self._blocks, self._client, interval, self._clock)
+        waiting.absent_before, waiting.silent = self._absent, self._silent
+        announced = waiting.waits.announcement(self._clock() - interval.end)
+        say(f"⏳ Fetching server metrics: cloudwatch{announced}...")
         interrupted = False
         try:
             waiting.described = hardware.describe(self._sagemaker, hardware.variants(self._blocks))
-            waiting.absent_before, waiting.silent = self._absent, self._silent
             self._wait(waiting, say)
         except KeyboardInterrupt:
             interrupted = True
         self._ahead_s, self._interrupted = waiting.ahead_s, interrupted
-        reading = waiting.reading or _nothing(waiting.wanted, interval, self._clock())
+        reading = waiting.reading or _nothing(waiting, interval, self._clock())
         similar = {} if interrupted else self._similar(reading)
         return rows(reading, Ending(interrupted, waiting.ahead_s, similar))
 
@@ -152,22 +157,18 @@ class CloudWatch:
         of_others = block.variant in self._absent or block.wait is not None
         return not of_others and publisher_of(block.namespace, block.dimensions) in self._silent
 
-    def _announcement(self, interval: Interval) -> str:
-        longest = max(self._blocks, key=lambda block: block.lag + block.period)
-        over_s = self._clock() - interval.end
-        left_s = longest.lag + longest.period - over_s
-        waits = [block.wait for block in self._blocks if block.wait is not None]
-        most = f", {max(waits):g} s at most" if len(waits) == len(self._blocks) else ""
-        reason = f"they usually arrive {longest.lag + longest.period:g} s after the wave (Lag + Period)"
-        waiting = f" (waiting {left_s:.0f} s: {reason}{most})"
-        return f"⏳ Fetching server metrics: cloudwatch{waiting if left_s >= 1 else ''}..."
+    def _first_s(self, block: CloudWatchBlock) -> float:
+        """The seconds for which a block is waited for of whose publisher nothing came."""
+        now = self._clock()
+        waits = Waits(wanted_of(self._blocks, Interval.past(now, now)))
+        return waits.first_s(publisher_of(block.namespace, block.dimensions))
 
     def _wait(self, waiting: _Waiting, say: Callable[[str], None]) -> None:
         interval_s = poll_interval(min(block.period for block in self._blocks))
         said = ""
         while True:
             reading = waiting.poll()
-            deadline = waiting.deadline
+            deadline = waiting.deadline(reading)
             if reading.complete or reading.now >= deadline:
                 return
             if waiting.polls > 1 and (text := reading.progress()) not in ("", said):
@@ -211,14 +212,16 @@ class _Waiting:
         self._given_up: dict[str, Answer] = {}
 
     @property
-    def deadline(self) -> float:
+    def waits(self) -> Waits:
+        """For how long each metric is waited for, as far as it is known now."""
+        return Waits(self.wanted, self.absent_before, self.silent)
+
+    def deadline(self, reading: Reading) -> float:
         """When waiting ends in any case, unix seconds; soon where the first poll already came late enough."""
-        end = self._interval.end
-        latest = end + max(map(waited_s, self.wanted))
-        published = min(latest, end + max(wanted.lag + wanted.period for wanted in self.wanted))
-        if self._interval.of_others and self._first is not None and self._first >= published:
-            return min(latest, self._first + SECOND_LOOK_S)
-        return latest
+        published = self._interval.end + max(wanted.lag + wanted.period for wanted in self.wanted)
+        if self._interval.of_others and self._first is not None and self._first >= min(reading.ends, published):
+            return min(reading.ends, self._first + SECOND_LOOK_S)
+        return reading.ends
 
     def poll(self) -> Reading:
         """Everything asked once more. What is not there was not there when it was asked, however long that took."""
@@ -235,8 +238,7 @@ class _Waiting:
         _keep_what_came(fetched.answers, before)
         now = asked_at + self.ahead_s
         self._first = now if self._first is None else self._first
-        state_before = self.described, self.absent_before, self.silent
-        self.reading = Reading(self.wanted, fetched.answers, self._interval, now, before, *state_before)
+        self.reading = Reading(self.wanted, fetched.answers, self._interval, now, self.waits, before, self.described)
         return self.reading
 
     def _fetch(self) -> Fetched:
@@ -274,7 +276,7 @@ def _keep_what_came(answers: dict[str, Answer], before: Reading | None) -> None:
             answer.points = dict(before.answers[name].points)
 
 
-def _nothing(wanted: Sequence[Wanted], interval: Interval, now: float) -> Reading:
+def _nothing(waiting: _Waiting, interval: Interval, now: float) -> Reading:
     failure = Failure("the wait was interrupted before CloudWatch answered", final=False)
-    answers = {query.id: Answer(failure=failure) for each in wanted for query in each.queries()}
-    return Reading(wanted, answers, interval, now)
+    answers = {query.id: Answer(failure=failure) for each in waiting.wanted for query in each.queries()}
+    return Reading(waiting.wanted, answers, interval, now, waiting.waits)

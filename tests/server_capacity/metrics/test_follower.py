@@ -137,15 +137,26 @@ def test_who_has_no_instances_is_nobody() -> None:
 def test_samples_count_where_nobody_may_describe() -> None:
     whole = {"EndpointName": "e", "VariantName": "v"}
     metrics = [
-        ServerMetric("cloudwatch", "CPUUtilization", {}, dimensions=dimensions, instances=((60.0, number),))
+        ServerMetric(
+            "cloudwatch", "CPUUtilization", {}, dimensions=dimensions, instances=((60.0, number), (120.0, number))
+        )
         for dimensions, number in ((whole, 3.0), ({**whole, "InstanceId": "i"}, 1.0))
     ]
-    denied, counted = Followed("e/v", "DescribeEndpoint"), Followed("e/v", "DescribeEndpoint", (Count(1, 2),))
-    (found,) = by_samples([denied], metrics)
-    assert (found.source, found.counts) == ("inferred from SampleCount", (Count(60.0, 3.0),))
+    follower = Follower([source := Scripted(GONE)], 10)
+    with follower.following(lambda _: None):
+        assert source.asked.wait(30)
+    (denied,), counted = (
+        follower.followed(Interval.past(T0, T0 + 1)),
+        Followed("e/v", "DescribeEndpoint", (Count(1, 2),)),
+    )
+    assert denied.remarks == ("The instances of e/v were not counted: denied.",)
+    (found,) = by_samples([replace(denied, remarks=(*denied.remarks, "another."))], metrics)
+    assert (found.source, found.counts) == ("inferred from SampleCount", (Count(60.0, 3.0), Count(120.0, 3.0)))
+    assert found.remarks == ("another.",), "no 'not counted' beside a number"
     assert list(by_samples([counted], metrics)) == [counted]
-    changing = [replace(metrics[0], instances=((60.0, 22.0), (120.0, 2.0)))]
-    assert list(by_samples([denied], changing)) == [denied], "several samples a period are no instances"
+    for points in (((60.0, 22.0), (120.0, 2.0)), ((60.0, 3.0),)):
+        doubtful = [replace(metrics[0], instances=points)]
+        assert list(by_samples([denied], doubtful)) == [denied], "several samples a period are no instances"
     assert list(by_samples([denied], [])) == [denied]
 
 

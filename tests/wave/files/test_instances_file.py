@@ -12,7 +12,7 @@ import pytest
 from inference_benchmarker import Wave
 from inference_benchmarker.cli import main
 from inference_benchmarker.errors import BenchmarkError
-from inference_benchmarker.facts.instances import Count, Followed, ScalingEvent, begun, count_row
+from inference_benchmarker.facts.instances import INFERRED, Count, Followed, ScalingEvent, begun, count_row
 from inference_benchmarker.wave import writer
 from inference_benchmarker.wave.files.instances_file import add_line, read_instances, write_instances
 from inference_benchmarker.wave.plan_file import save_plan
@@ -63,6 +63,14 @@ def test_instances_that_did_not_change_are_shown_without_limits_that_nobody_miss
         assert add_line(run.instances, line)
     main(["report", str(run.path)])
     assert "   Instances:        1 throughout\n" in capsys.readouterr().out
+
+
+def test_inferred_instances_are_marked(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run = spooled(tmp_path, ended=False)
+    for line in (begun(FOLLOWED.of, INFERRED), count_row(FOLLOWED.of, COUNTS[0])):
+        assert add_line(run.instances, line)
+    main(["report", str(run.path)])
+    assert "   Instances:        1 throughout (inferred from SampleCount)\n" in capsys.readouterr().out
 
 
 def test_a_wave_is_stored_with_what_was_counted_while_it_ran(tmp_path: Path) -> None:

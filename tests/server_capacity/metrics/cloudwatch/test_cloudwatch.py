@@ -20,8 +20,8 @@ from server_capacity.metrics.cloudwatch import check_block, hardware, make_sourc
 from server_capacity.metrics.cloudwatch.block import read_block
 from server_capacity.metrics.cloudwatch.fetch import HOPELESS, MOST_PAGES, fetch, make_client
 from server_capacity.metrics.cloudwatch.queries import wanted_of
-from server_capacity.metrics.cloudwatch.reading import wait_limit
 from server_capacity.metrics.cloudwatch.source import SECOND_LOOK_S, CloudWatch, poll_interval
+from server_capacity.metrics.cloudwatch.waits import wait_limit
 from tests.cloudwatch_source import (
     BUSY,
     DIMENSIONS,

@@ -181,7 +181,7 @@ def test_without_sagemaker_the_metrics_are_the_same(fake: FakeCloudWatch, sagema
     assert [(each.hardware, each.reason, each.complete) for each in found.values()] == [(None, None, True)] * 3
 
 
-def test_an_endpoint_that_does_not_exist_is_waited_for_its_lag_only(fake: FakeCloudWatch) -> None:
+def test_an_endpoint_that_is_gone_since_the_wave_is_waited_for_its_lag_only(fake: FakeCloudWatch) -> None:
     requests(fake, dimensions={**HERE, "EndpointName": "other"})
     found = collect(fake, SageMaker(NOT_FOUND), block(ModelLatency=["Average"], ModelLoadingTime=["Average"]))
     assert WAVE.end + 30 <= fake.clock.now <= WAVE.end + 45
