@@ -9,6 +9,7 @@ from inference_benchmarker.cli.capacity.plan_flags import PLAN_FLAGS, make_quest
 from inference_benchmarker.cli.core.arguments import Parser, command_parser
 from inference_benchmarker.cli.core.pages import draw_plan
 from inference_benchmarker.cli.core.terminal import how_far, print_json, print_report, report_width, say
+from inference_benchmarker.cli.core.unstored import code_of, stored
 from inference_benchmarker.system.memory import give_back_large_blocks
 
 if TYPE_CHECKING:
@@ -28,7 +29,8 @@ Or plan the replicas for a number of users, from a search with --in users or --i
 _EPILOG = """\
 The plan is based on the lower end of the capacity's interval.
 
-exit codes: 0 planned; 1 the measurements are not sufficient; 2 bad input
+exit codes: 0 planned; 1 the measurements are not sufficient; 2 bad input;
+3 the plan could not be stored
 """
 
 
@@ -47,14 +49,14 @@ def run(arguments: list[str]) -> int:
 
     made = make_plan(questions, prices_of(given), say, compare=given["compare_policies"])
     folder: Path = make_stamped_folder(output_dir, KIND)
-    found = save(folder, made.found, made.files)
+    found, unsaved = stored(lambda: save(folder, made.found, made.files), made.found)
     if given["json"]:
         print_json(found)
     else:
         print_report(to_text(found, str(folder), report_width() or WIDTH))
-    if page := draw_plan(found, folder, say):
+    if not unsaved and (page := draw_plan(found, folder, say)):
         say(f"Page: {page}")
-    return found.exit_code
+    return code_of(found.exit_code, unsaved)
 
 
 def plan_parser() -> Parser:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from inference_benchmarker.cli.core.pages import draw_ranking
 from inference_benchmarker.cli.core.terminal import has_terminal, print_json, print_report, say
+from inference_benchmarker.cli.core.unstored import code_of, stored
 from inference_benchmarker.errors import BenchmarkError, refuse
 from inference_benchmarker.system.files import replace_file
 from inference_benchmarker.words.wording import length_text, pluralize
@@ -77,7 +78,8 @@ def rank(question: Question, jobs: Sequence[Job], asked: VariantsRequest, option
         for result in run_jobs(CHILD, orders, asked.parallel, interrupts):
             is_renewed = (result.job, result.place) in results
             results[result.job, result.place] = result
-            _, unsaved = _saved(folder, so_far(interrupted=True))  # what it is if this command is killed now
+            found = so_far(interrupted=True)  # what it is if this command is killed now
+            _, unsaved = stored(partial(_save, folder, found), found)
             if unsaved:
                 tell(str(unsaved))
             if not (is_renewed or interrupts.count):
@@ -85,28 +87,23 @@ def rank(question: Question, jobs: Sequence[Job], asked: VariantsRequest, option
                 tell(f"{len(results)} of {len(found.rows)} variants: {found.headline}")
         found = so_far(interrupted=interrupts.count > 0)
         found = replace(found, quotas=[*beside.quotas, *quotas_of_target(found)])
-        found, unsaved = _saved(folder, found)
+        found, unsaved = stored(partial(_save, folder, found), found)
     _print(found, str(folder), as_json=options["json"])
-    if unsaved:
-        raise unsaved
-    if page := draw_ranking(found, folder, tell):
+    if not unsaved and (page := draw_ranking(found, folder, tell)):
         tell(f"Page: {page}")
-    return found.exit_code
+    return code_of(found.exit_code, unsaved)
 
 
-def _saved(folder: Path, found: RankingResult) -> tuple[RankingResult, BenchmarkError | None]:
-    """Write a ranking; what is measured is shown all the same where that fails."""
+def _save(folder: Path, found: RankingResult) -> RankingResult:
+    """Write a ranking, and give it with its digest. BenchmarkError where it cannot be written."""
     from server_capacity.results.ranking_folder import KIND, save
     from server_capacity.results.stored import writable
     from server_capacity.results.text.ranking_csv import to_csv
 
-    try:
-        found = save(folder, found)
-        with writable(folder):
-            replace_file(folder / f"{KIND}.csv", to_csv(found))
-        return found, None
-    except BenchmarkError as error:
-        return found, error
+    found = save(folder, found)
+    with writable(folder):
+        replace_file(folder / f"{KIND}.csv", to_csv(found))
+    return found
 
 
 def before(load_s: float, jobs: Sequence[Job], asked: VariantsRequest, tell: Tell) -> Before:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from inference_benchmarker.cli.capacity.searching import cleaned, refuse_scaling, removed_if_empty, served, standing
 from inference_benchmarker.cli.core.pages import draw_capacity, draw_surface
 from inference_benchmarker.cli.core.terminal import print_json, print_report
+from inference_benchmarker.cli.core.unstored import code_of, stored
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.exit_codes import INTERRUPTED, worst_exit_code
 from inference_benchmarker.words.wording import length_text, pluralize
@@ -180,19 +181,20 @@ def _reported(found: SurfaceResult, surface: _Surface, options: dict[str, Any], 
     from server_capacity.results.surface_folder import save, with_headline
     from server_capacity.results.text.surface import to_text
 
-    folder, unsaved = surface.folder, None
-    try:
-        found = save(folder, found)
-    except BenchmarkError as error:
-        found, unsaved = with_headline(found), error
+    folder, whole = surface.folder, with_headline(found)
+    found, unsaved = stored(lambda: save(folder, whole), whole)
     if options["json"]:
         print_json(found)
     else:
         print_report(to_text(found, str(folder)))
-    if unsaved:
-        raise unsaved
+    if not unsaved:
+        _draw(found, surface, tell)
+    return code_of(found.exit_code, unsaved)
+
+
+def _draw(found: SurfaceResult, surface: _Surface, tell: Tell) -> None:
+    """Draw the page of each search and that of all."""
     for each in surface.found:
         draw_capacity(each.found, each.folder, tell)
-    if page := draw_surface(found, folder, tell):
+    if page := draw_surface(found, surface.folder, tell):
         tell(f"Page: {page}")
-    return found.exit_code

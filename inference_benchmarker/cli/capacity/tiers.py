@@ -18,6 +18,7 @@ from inference_benchmarker.cli.capacity.searching import (
 from inference_benchmarker.cli.core.next_commands import after_tiers
 from inference_benchmarker.cli.core.pages import draw_capacity, draw_tiers
 from inference_benchmarker.cli.core.terminal import print_json, print_report
+from inference_benchmarker.cli.core.unstored import code_of, stored
 from inference_benchmarker.errors import BenchmarkError, refuse
 from inference_benchmarker.exit_codes import INTERRUPTED
 
@@ -85,9 +86,9 @@ def search_tiers(asked: Mapping[str, Question], job: Job, options: dict[str, Any
     _settle(found, folder, None if suspension is None else suspension.to_result())
     result, unsaved = so_far()
     _print(result, folder, as_json=options["json"])
-    if unsaved:
-        raise unsaved
-    return _drawn(result, found, folder, tell)
+    if not unsaved:
+        _draw(result, found, folder, tell)
+    return code_of(result.exit_code, unsaved)
 
 
 def _with_all_server_limits(tiers: Sequence[Tier]) -> Question:
@@ -136,10 +137,7 @@ def _saved(
         for tier in tiers
     ]
     result = tiers_result(rows, created, name)
-    try:
-        return save(folder, result), None
-    except BenchmarkError as error:
-        return result, error
+    return stored(lambda: save(folder, result), result)
 
 
 def _print(result: TiersResult, folder: Path, *, as_json: bool | None) -> None:
@@ -151,12 +149,11 @@ def _print(result: TiersResult, folder: Path, *, as_json: bool | None) -> None:
         print_report(to_text(result, str(folder)))
 
 
-def _drawn(result: TiersResult, found: Found, folder: Path, tell: Tell) -> int:
-    """Draw the page of each tier and that of all, and give the exit code."""
+def _draw(result: TiersResult, found: Found, folder: Path, tell: Tell) -> None:
+    """Draw the page of each tier and that of all."""
     for place, answer in found.values():
         draw_capacity(answer, place, tell)
     if page := draw_tiers(result, dict(found.values()), folder, tell):
         tell(f"Page: {page}")
     if sys.stdout.isatty() and (proposed := after_tiers(result, folder)):
         tell(f"Next: {proposed}")
-    return result.exit_code

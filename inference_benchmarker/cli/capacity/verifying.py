@@ -20,6 +20,7 @@ from inference_benchmarker.cli.capacity.searching import (
 from inference_benchmarker.cli.core.address_flags import too_many
 from inference_benchmarker.cli.core.embedded import DEMO_URL
 from inference_benchmarker.cli.core.terminal import print_json, print_report
+from inference_benchmarker.cli.core.unstored import code_of, stored
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.system.packaged import demo_factories
 
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from inference_benchmarker.cli.wave.exporting import Export
     from server_capacity.experiments.measurements.question import Question
     from server_capacity.experiments.proof.planned import Planned
+    from server_capacity.results.types.proof import ProofResult
 
     Tell = Callable[[str], None]
 
@@ -104,11 +106,9 @@ def verify(
 ) -> int:
     """Prove the plan, print the answer, and give the exit code."""
     from inference_benchmarker.cli.capacity.requests_of_plan import differing, require_headers
-    from server_capacity.experiments.proof.folder import save
     from server_capacity.experiments.proof.length import length_of
     from server_capacity.experiments.proof.result import concluded
     from server_capacity.experiments.proof.run import make_folder, prove
-    from server_capacity.experiments.proof.text import to_text
 
     require_headers(planned, question.plan)
     planned = replace(planned, differences=differing(planned, question.plan))
@@ -126,12 +126,20 @@ def verify(
         with standing(there, options, folder, tell, export) as (known, waves, suspension):
             found = prove(_called(known), planned, waves, beside)
         found = replace(found, suspended=None if suspension is None else suspension.to_result())
-    found = save(folder, concluded(replace(found, clean_up=cleaned(folder))))
-    if options["json"]:
+    return _reported(folder, concluded(replace(found, clean_up=cleaned(folder))), as_json=options["json"])
+
+
+def _reported(folder: Path, found: ProofResult, *, as_json: bool | None) -> int:
+    """Store the answer, print it, and give the exit code."""
+    from server_capacity.experiments.proof.folder import save
+    from server_capacity.experiments.proof.text import to_text
+
+    found, unsaved = stored(lambda: save(folder, found), found)
+    if as_json:
         print_json(found)
     else:
         print_report(to_text(found, str(folder)))
-    return found.exit_code
+    return code_of(found.exit_code, unsaved)
 
 
 def _called(question: Question) -> Question:

@@ -17,6 +17,7 @@ from inference_benchmarker.cli.core.terminal import (
     say,
     say_without_digest,
 )
+from inference_benchmarker.cli.core.unstored import code_of, stored
 from inference_benchmarker.errors import BenchmarkError, refuse
 from inference_benchmarker.exit_codes import OK
 from inference_benchmarker.system.memory import give_back_large_blocks
@@ -41,7 +42,8 @@ folder of such folders, or the folder of an `ab`. A steady stage of --stages is 
 """
 _EPILOG = """\
 exit codes: 0 every run is VALID and met its limits; 1 a run missed a limit or was aborted; 2 bad input; 3 a run is
-INVALID; 130 a run was interrupted. The exit code of an `ab` is treated as that of one run
+INVALID, or the answer could not be stored; 130 a run was interrupted. The exit code of an `ab` is treated as that of
+one run
 """
 
 
@@ -53,6 +55,7 @@ def run(arguments: list[str]) -> int:
         problems.append("pareto needs a RUN: a run directory, or a folder of runs.")
     asked = asked_of(options, problems)
     give_back_large_blocks()
+    from inference_benchmarker.wave.run_dir import make_stamped_folder
     from server_capacity.results.types.price import per_million
     from visualization.pareto.configurations import ends_of, left_out
     from visualization.pareto.result import pareto_of
@@ -69,14 +72,15 @@ def run(arguments: list[str]) -> int:
     )
     if not any(point.speeds for point in found.points) and found.result.exit_code == OK:
         raise _no_speed(configurations)
-    folder = _save(found, asked.output_dir)
+    folder = make_stamped_folder(asked.output_dir, KIND)
+    _, unsaved = stored(lambda: _save(found, folder), None)
     if asked.as_json:
         print_json(found.result)
     else:
         _print(found)
-    if page := draw_pareto(found, folder, say):
+    if not unsaved and (page := draw_pareto(found, folder, say)):
         say(f"Page: {page}")
-    return found.result.exit_code
+    return code_of(found.result.exit_code, unsaved)
 
 
 def _no_speed(configurations: list[Configuration]) -> BenchmarkError:
@@ -124,22 +128,20 @@ def _priced(configuration: Configuration, asked: ParetoRequest, names: list[str]
     return replace(configuration, hour=price.per_hour * number, currency=price.currency, origin=origin)
 
 
-def _save(found: Pareto, parent: Path) -> Path:
-    """The folder with its files."""
+def _save(found: Pareto, folder: Path) -> None:
+    """Write its files. BenchmarkError where they cannot be written."""
     from inference_benchmarker.data.decoded import encoded
     from inference_benchmarker.data.json_file import write_json
     from inference_benchmarker.system.files import replace_file
-    from inference_benchmarker.wave.run_dir import cannot_write, make_stamped_folder
+    from inference_benchmarker.wave.run_dir import cannot_write
     from visualization.pareto.text import to_csv, to_text
 
-    folder = make_stamped_folder(parent, KIND)
     try:
         write_json(folder / f"{KIND}.json", encoded(found.result))
         replace_file(folder / f"{KIND}.csv", to_csv(found))
         replace_file(folder / f"{KIND}.txt", to_text(found))
     except OSError as error:
         raise cannot_write(folder, error) from None
-    return folder
 
 
 def _print(found: Pareto) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from contextlib import suppress
 from dataclasses import replace
 from decimal import Decimal
 from typing import TYPE_CHECKING
@@ -62,7 +63,10 @@ def prove(question: Question, planned: Planned, waves: Waves, before: Before) ->
         waiting = [wave]
         complete = until_interrupted(lambda: waves.server.wait(waiting, interrupts), interrupts) or waiting
         found = content(question, planned, length, judged(question, planned, complete[0]), ended_early=pilot.why)
-        return save(waves.folder, replace(found, quotas=before.quotas, spend=before.spend))
+        found = replace(found, quotas=before.quotas, spend=before.spend)
+        with suppress(BenchmarkError):  # what it is if this command is killed now; the last attempt says what fails
+            found = save(waves.folder, found)
+        return found
 
 
 def _check_endpoint(question: Question, planned: Planned) -> None:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import json
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import pytest
 
@@ -342,6 +343,24 @@ def test_a_folder_that_nothing_was_written_to_goes(tmp_path: Path) -> None:
     with pytest.raises(BenchmarkError, match="cannot be written"):
         save_plan(folder, content([], [Refused("x")], created="", utilisation=0.7, spare=1), {"no/such/parent": "x"})
     assert not folder.exists()
+
+
+def test_a_plan_that_cannot_be_stored_is_printed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    capacity(tmp_path / "c")
+
+    def full(*_: object) -> NoReturn:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("server_capacity.planning.folder.replace_file", full)
+    assert plan("c", "--target-rps", "1000") == 3
+    out, err = capsys.readouterr()
+    assert "1,000/s" in out.splitlines()[0]
+    assert err.endswith("cannot be written (No space left on device). The results exist only in the printed text.\n")
+    assert not list((tmp_path / "out").iterdir())
+    assert plan("c", "--target-rps", "1000", "--json") == 3
+    assert json.loads(capsys.readouterr().out)["exit_code"] == 0
 
 
 @pytest.mark.parametrize(

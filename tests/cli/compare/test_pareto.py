@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import csv
+import errno
 import json
 import shutil
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import pyarrow.parquet as pq
 import pytest
@@ -67,6 +68,18 @@ def pareto(capsys: pytest.CaptureFixture[str], *arguments: object, code: int = 0
     assert cli.main(["pareto", *map(str, arguments)]) == code
     out, err = capsys.readouterr()
     return out, err
+
+
+def test_an_answer_that_cannot_be_stored_is_printed(
+    folders: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> NoReturn:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("inference_benchmarker.system.files.replace_file", full)
+    out, err = pareto(capsys, folders, "--gpus", "b=2", "--price", "gpu=3.6", "--output-dir", tmp_path, code=3)
+    assert out.startswith("a is better at every speed")
+    assert err.endswith("cannot be written (No space left on device). The results exist only in the printed text.\n")
 
 
 def test_a_folder_of_runs_is_a_configuration_and_its_runs_are_points(
