@@ -109,7 +109,7 @@ def closed(*flags: object, folder: str = "closed") -> Callable[[Stage], Ending]:
 
 
 def denied(name: str, happens: str, says: str, *flags: object, folder: str = "closed", slow: bool = True) -> Fault:
-    """A row of a folder that is closed; ``says``: the path that is named, and the reason."""
+    """A row of a folder that is closed; ``says``: that it is, whichever of its files was looked for first."""
     played = closed(*flags, folder=folder)
     return Fault(f"closed-{name}", happens, "nothing is read or begun", NOTHING, 2, played, slow, says)
 
@@ -207,21 +207,22 @@ ENVIRONMENT = (
     denied(
         "clean",
         "`benchmark endpoints clean` is given such a folder",
-        f"closed/cleanup.json: {CLOSED}",
+        CLOSED,
         *("endpoints", "clean", "closed"),
         slow=False,
     ),
-    denied("plot", "`benchmark plot` is given such a folder", f"closed/plan.json: {CLOSED}", "plot", "closed"),
+    denied("plot", "`benchmark plot` is given such a folder", CLOSED, "plot", "closed"),
     denied(
         "plan",
         "`benchmark plan` is given such a folder",
-        f"closed/ranking.json: {CLOSED}",
+        CLOSED,
         *("plan", "closed", "--target-rps", "10"),
+        slow=False,
     ),
     denied(
         "run-among-others",
         "one of the runs in a folder that `benchmark compare` is given is closed to this user",
-        "many/closed/plan.json: Permission denied (many/closed is closed to this user)",
+        "Permission denied (many/closed is closed to this user)",
         *("compare", "many", "many"),
         folder="many/closed",
         slow=False,

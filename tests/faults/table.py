@@ -50,8 +50,16 @@ Whatever happens, five things hold:
 - no secret of the environment is in a file or in the output, no matter which process printed it. [Secrets](secrets.md)
   says which values these are, and in which encodings they are found.
 
-Each row is a fault that is injected and judged by these five: `python -m tests.faults` injects all of them, the test
-suite the quick ones. Exit codes 0 and 1 are the verdict's; -9 means that the command was killed.
+Each row is a fault that is injected: `python -m tests.faults` injects all of them, the test suite the quick ones. The
+exit code, what is left and the secrets are judged in every row. The verdict and the ledger are judged where a wave was
+sent and stored. Elsewhere the rows are judged as follows:
+
+- a command that is refused or ends before its wave: nothing was sent, and no verdict is stored;
+- a stored run that is read (see "Stored runs"): nothing of it is printed as an answer; the message says what is wrong;
+- searches and the pods of a cluster: the row checks its own answer, and the waves below it are not judged once more;
+- the gate of the GitHub Action sends no wave: the row checks its exit code and its message.
+
+Exit codes 0 and 1 are the verdict's; -9 means that the command was killed.
 """
 
 

@@ -232,7 +232,7 @@ def test_a_ranking_that_cannot_be_stored_is_printed(
 
     monkeypatch.setattr("server_capacity.results.stored.write_with_digest", full)
     ran = Ran(capsys, "--vary", "servers=1,3", "--yes")
-    assert ran.code == 2
+    assert ran.code == 3
     assert ran.out.startswith("servers=3 has the highest capacity")
     assert "No space left on device" in ran.err
 
