@@ -65,6 +65,7 @@ def summary_of(facts: WaveFacts, summary: Summary, verdict: Verdict) -> SummaryR
         name=facts.plan.name,
         verdict=verdict.word,
         exit_code=verdict.exit_code,
+        judged_by=verdict.judged_by,
         interrupted=verdict.interrupted,
         limited_by=verdict.limited_by,
         findings=list(verdict.findings),

@@ -151,12 +151,16 @@ class Client:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SummaryResult:
-    """All that is reported of a wave. ``files``: the digests of the other files of its run directory."""
+    """All that is reported of a wave. ``files``: the digests of the other files of its run directory.
+
+    ``judged_by``: the number of the rules that its verdict is by; without it, they are those of an earlier version.
+    """
 
     schema_version: int
     name: str | None = None
     verdict: str
     exit_code: int
+    judged_by: int | None = field(default=None, metadata=OMITTED)
     interrupted: bool
     limited_by: str | None = None
     findings: list[Finding] = field(default_factory=list)

@@ -36,12 +36,21 @@ if TYPE_CHECKING:
     from inference_benchmarker.verdict.finding import Finding
     from inference_benchmarker.verdict.met_limits import MetLimit
 
+RULES = 1
+"""The number of the rules by which a wave is judged; each stored verdict has it as ``judged_by``.
+
+Whoever changes what a rule makes of a wave (its severity, a limit, a finding that is new or gone) raises it: waves that
+other rules have judged keep the verdict and the exit code that they were stored with.
+"""
+PENDING = "PENDING"
+
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
     """The findings and what follows from them. ``missed``: where instances were followed, when limits were missed.
 
     ``pending``: the limits that wait for the server's metrics; ``met``: those of ``--slo`` that were met.
+    ``judged_by``: the number of the rules that gave it; None where an earlier version stored none.
     """
 
     findings: tuple[Finding, ...]
@@ -49,6 +58,7 @@ class Verdict:
     missed: MissedTime | None = None
     pending: tuple[str, ...] = ()
     met: tuple[MetLimit, ...] = ()
+    judged_by: int | None = RULES
 
     @property
     def valid(self) -> bool:
@@ -59,7 +69,7 @@ class Verdict:
     def word(self) -> str:
         """VALID or INVALID; PENDING where the numbers are valid, and a limit waits for the server's metrics."""
         if self.valid and self.pending:
-            return "PENDING"
+            return PENDING
         return "VALID" if self.valid else "INVALID"
 
     @property

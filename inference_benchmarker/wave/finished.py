@@ -152,6 +152,12 @@ class FinishedWave(WaveFacts):
         """The same wave with what was followed of its server's instances. They are in no number of ours."""
         return self._with("summary", instances=renewed_instances(self.instances, followed))
 
+    def with_verdict(self, verdict: Verdict) -> Self:
+        """The same wave as other rules judged it."""
+        changed = self._with("summary", "load_end")
+        changed._known["verdict"] = verdict  # noqa: SLF001 - another of this class
+        return changed
+
     def interval(self) -> Interval:
         """The window as sources of server metrics take it. The warm-up's requests were seen by the server, too."""
         start, loaded = self.window.start_unix_ns / NS, self._once("load_end", lambda: load_end_ns(self))

@@ -6,7 +6,7 @@ from dataclasses import fields
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from inference_benchmarker.data.decoded import decoded
-from inference_benchmarker.data.digest import KEY, require_digest
+from inference_benchmarker.data.digest import KEY, WITHOUT, require_digest
 from inference_benchmarker.data.json_file import UNREADABLE, foreign, read_json
 from inference_benchmarker.data.typed import require
 from inference_benchmarker.errors import BenchmarkError
@@ -26,9 +26,11 @@ from inference_benchmarker.wave.files.instances_file import read_instances
 from inference_benchmarker.wave.files.requests_file import Requests, read_requests
 from inference_benchmarker.wave.plan_file import scheduled
 from inference_benchmarker.wave.report_check import check_report
+from inference_benchmarker.wave.stored_verdict import is_judged_by_today, of_other_rules, stored_verdict
 from inference_benchmarker.words.units import NS
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
     from inference_benchmarker.report.request_numbers import Counts, WaveWindow
@@ -102,9 +104,19 @@ def read_stored(run_dir: RunDir, kind: type[W]) -> W:
         raise foreign(run_dir.requests if wave.counts is None else run_dir.counts, error) from None
     try:
         check_report(described, wave.to_json())
+        if is_judged_by_today(described):
+            return wave
+        return wave.with_verdict(stored_verdict(described, wave.verdict))
     except UNREADABLE as error:
         raise foreign(run_dir.summary, error) from None
-    return wave
+
+
+def reservations(wave: FinishedWave) -> Iterator[str]:
+    """Clauses on what a reader of a stored wave must know: what cannot be checked, and whose rules judged it."""
+    if wave.run_dir is not None and not has_digest(wave.run_dir):
+        yield WITHOUT
+    if clause := of_other_rules(wave.verdict):
+        yield clause
 
 
 def plan_of(run_dir: RunDir, described: dict[str, Any]) -> WavePlan:

@@ -1,7 +1,7 @@
 """Checks the numbers and the verdict of summary.json against those that follow from the wave's requests. Pure.
 
-Everything else in that file is a fact of the wave. Another version may have judged by other rules: of its verdict only
-that it does not contradict itself.
+Everything else in that file is a fact of the wave. A verdict of other rules than today's is checked against its own
+findings instead (``stored_verdict``).
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from typing import Any
 
 from inference_benchmarker.data.typed import require
 from inference_benchmarker.exit_codes import GRAVEST_FIRST, INTERRUPTED, INVALID, MISSED, OK
-from inference_benchmarker.version import __version__
+from inference_benchmarker.verdict.verdict import PENDING
+from inference_benchmarker.wave.stored_verdict import is_judged_by_today
 from inference_benchmarker.words.redact import excerpt, quoted
 
-_PENDING = "PENDING"
-_CODES = {"VALID": (OK, MISSED), "INVALID": (INVALID,), _PENDING: (MISSED,)}
+_CODES = {"VALID": (OK, MISSED), "INVALID": (INVALID,), PENDING: (MISSED,)}
 """The exit codes of each verdict, but for a wave that was interrupted."""
 _NUMBERS = (
     *("ledger", "success_rate", "latency", "response_time", "failed_latency", "lag", "build", "ttft", "itl", "tpot"),
@@ -36,7 +36,7 @@ def check_report(fields: Mapping[str, Any], found: Mapping[str, Any]) -> None:
     for name in _NUMBERS:
         if name in fields and not (other_rates and name in _WITH_RATES):
             _compare(name, fields[name], found[name])
-    if _is_of_this_version(fields) and fields["verdict"] != _PENDING:  # which says of no limit yet that it is kept
+    if is_judged_by_today(fields) and fields["verdict"] != PENDING:  # which says of no limit yet that it is kept
         _compare("verdict", fields["verdict"], found["verdict"])
         _compare("exit_code", fields["exit_code"], found["exit_code"])
         _compare_limits(fields, found)
@@ -59,11 +59,6 @@ def _has_other_rates(fields: Mapping[str, Any], found: Mapping[str, Any]) -> boo
     """Tells whether a version stored it whose rates of sessions left out those that began before the wave or stage."""
     stored = fields.get("rates")
     return "over_s" in found["rates"] and isinstance(stored, Mapping) and "over_s" not in stored
-
-
-def _is_of_this_version(fields: Mapping[str, Any]) -> bool:
-    """Tells whether it was judged by the rules of today; one that names no version counts as such."""
-    return bool(fields["environment"].get("version", __version__) == __version__)
 
 
 def _compare_limits(fields: Mapping[str, Any], found: Mapping[str, Any]) -> None:

@@ -143,7 +143,7 @@ def without_verdict(run: Path) -> None:
 
 
 def another_verdict(run: Path) -> None:
-    """Make it a run of an earlier version with the other verdict."""
+    """Make it a run that today's rules judged, without a digest and with the other verdict."""
     fields = json.loads((run / "summary.json").read_text())
     valid = fields["verdict"] == "VALID"  # on a busy machine it may be INVALID
     forget_digests(run)
@@ -244,7 +244,7 @@ STORED = (
     ),
     fault(
         "stored-verdict-changed",
-        "`summary.json` of an earlier version is changed to INVALID",
+        "`summary.json` is changed to INVALID and its digest taken out",
         "follows from the requests",
         loaded_after(another_verdict),
     ),

@@ -1,6 +1,7 @@
 """Run directories of older versions: whatever changes since, they load and are reported, compared and plotted.
 
-``recorded_runs/stored`` is all that a wave left behind, ``cut_off`` what one whose processes were killed did.
+``recorded_runs/stored`` is all that a wave left behind, ``cut_off`` what one whose processes were killed did. Of rules
+that are others today, ``hiccup`` was judged INVALID for an arrival that was late, ``sessions_raised`` VALID.
 """
 
 from __future__ import annotations
@@ -14,6 +15,8 @@ import pytest
 
 from inference_benchmarker import Wave
 from inference_benchmarker.cli import main
+from inference_benchmarker.verdict.verdict import RULES
+from inference_benchmarker.wave.stored_verdict import JUDGED_BEFORE
 from inference_benchmarker.words.units import NS
 from visualization.figures.reading import read_runs
 
@@ -100,3 +103,61 @@ def test_one_that_was_cut_off_is_finalised(cut_off: Path) -> None:
     assert wave.window.duration_ns == 1.92 * NS
     assert not (cut_off / "spool.bin").exists()
     assert Wave.load(cut_off).to_json() == wave.to_json()
+
+
+@pytest.mark.parametrize(
+    ("name", "word", "code"),
+    [("hiccup", "INVALID, client-limited: schedule_lag", 3), ("sessions_raised", "VALID: 120 of 180", 0)],
+)
+def test_a_run_that_other_rules_judged_keeps_its_verdict(
+    name: str, word: str, code: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = str(shutil.copytree(RECORDED / name, tmp_path / "run"))
+    assert main(["report", run]) == code
+    said = capsys.readouterr()
+    assert said.out.startswith(word)
+    assert said.err.count(f"{run}: {JUDGED_BEFORE}.") == 1
+    assert main(["report", run, "--json"]) == code
+    assert json.loads(capsys.readouterr().out)["exit_code"] == code
+    assert main(["compare", run, run]) in (0, 3)
+    assert f"{run}: {JUDGED_BEFORE}." in capsys.readouterr().err
+    assert main(["plot", run, "--plot-format", "html"]) == 0
+    assert capsys.readouterr().err.count(f"{run}: {JUDGED_BEFORE}.") == 1
+    assert word.split()[0].strip(":,") in (tmp_path / "run" / "benchmark_plots.html").read_text()
+    assert main(["report", run, "--format", "csv"]) == code
+    assert f"{run}: {JUDGED_BEFORE}." in capsys.readouterr().err
+
+
+def test_with_metrics_that_are_collected_again_the_rules_of_today_judge(tmp_path: Path) -> None:
+    wave = Wave.load(shutil.copytree(RECORDED / "hiccup", tmp_path / "run"))
+    assert (wave.verdict.word, wave.with_server_metrics(()).verdict.word) == ("INVALID", "VALID")
+    assert wave.with_server_metrics(()).verdict.judged_by == RULES
+
+
+def test_what_newer_rules_found_is_shown_as_they_have_it(stored: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    fields = json.loads((stored / "summary.json").read_text())
+    found = {"code": "of_a_later_version", "severity": "invalid", "measured": "a\x1b[31m", "limit": "b", "advice": "c"}
+    fields |= {"judged_by": RULES + 1, "verdict": "INVALID", "exit_code": 3, "findings": [found]}
+    (stored / "summary.json").write_text(json.dumps(fields))
+    assert main(["report", str(stored)]) == 3
+    said = capsys.readouterr()
+    assert said.out.startswith("INVALID: of_a_later_version a [31m (limit b)")
+    assert f"{stored}: was judged by rules {RULES + 1} of a newer version, and this one has {RULES}" in said.err
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({"verdict": "INVALID", "exit_code": 3}, "INVALID with exit code 3, and its findings make it VALID with 0"),
+        ({"exit_code": 1}, "VALID with exit code 1, and its findings make it VALID with 0"),
+        ({"findings": [{"code": "x", "severity": "invalid"}]}, "missing required field `measured`"),
+        ({"judged_by": "1"}, "judged_by is a str"),
+    ],
+)
+def test_an_earlier_verdict_that_contradicts_itself_is_refused(
+    changes: dict[str, object], expected: str, stored: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    fields = json.loads((stored / "summary.json").read_text())
+    (stored / "summary.json").write_text(json.dumps({**fields, **changes}))
+    assert main(["report", str(stored)]) == 2
+    assert expected in capsys.readouterr().err

@@ -197,6 +197,7 @@ def _read(run_dir: RunDir, label: str, hover: tuple[str, ...], load: Callable[[P
         problems=attempts.sentences,
         is_damaged=attempts.failed,
         outcome="" if wave is None else outcome(wave.summary, wave.verdict),
+        reservations=() if wave is None else tuple(reader.reservations(wave)),
     )
 
 

@@ -35,12 +35,12 @@ _MOST_METRICS = 100
 class Run:
     """One run directory. What was not measured or cannot be read is empty; ``problems`` say what was damaged.
 
-    ``summary`` is by the rules of today, as in the report; ``server``: the rows of server_metrics.json, ``aiperf`` what
+    ``summary`` is as in the report; ``server``: the rows of server_metrics.json, ``aiperf`` what
     ``aiperf_export`` reads. ``timeline`` and ``client`` (process: its columns) are by second of the wave. ``tails``:
     for each time, (nines, seconds) of its distribution: 2 nines are p99. ``intervals``: 95%, by a name such as
     ``latency.p99``. ``hover``: the lines of --plot-metadata. ``has_wave``: else aiperf ran alone.
     ``is_damaged``: some of it could not be read or contradicts the rest. ``outcome``: the word with which its report
-    begins; empty where that is the verdict.
+    begins; empty where that is the verdict. ``reservations``: clauses on what cannot be checked, and on other rules.
     """
 
     path: Path
@@ -58,6 +58,7 @@ class Run:
     has_wave: bool = True
     is_damaged: bool = False
     outcome: str = ""
+    reservations: tuple[str, ...] = ()
 
     def times(self, metric: str) -> Times | None:
         """A time, or a metric of the user's own, by its name in limits; None for other metrics."""

@@ -14,7 +14,7 @@ from inference_benchmarker.cli.core.terminal import (
     print_report,
     report_width,
     say,
-    say_without_digest,
+    say_reservations,
 )
 from inference_benchmarker.errors import BenchmarkError, refuse
 from inference_benchmarker.system.given import resolved
@@ -66,7 +66,7 @@ def run(arguments: list[str]) -> int:
     limits = list(readable(MaxRegression.parse, options.max_regression, problems))
     base, new = ([*readable(Wave.load, side, problems)] for side in _sides(options, problems))
     refuse(problems)
-    say_without_digest([*base, *new])
+    say_reservations([*base, *new])
     base, new = without_copies(base), without_copies(new)
     found = compare(base, new, limits, strict=options.strict)
     print_comparison(found, as_json=options.json)

@@ -15,7 +15,7 @@ from inference_benchmarker.cli.core.terminal import (
     print_report,
     report_width,
     say,
-    say_without_digest,
+    say_reservations,
 )
 from inference_benchmarker.cli.core.unstored import code_of, stored
 from inference_benchmarker.errors import BenchmarkError, refuse
@@ -108,7 +108,7 @@ def _configurations(paths: list[Path], asked: ParetoRequest) -> list[Configurati
     problems += asked.problems(runs)
     waves = {name: list(readable(Wave.load, each, problems)) for name, each in runs.items()}
     refuse(problems)
-    say_without_digest([wave for each in waves.values() for wave in each])
+    say_reservations([wave for each in waves.values() for wave in each])
     found = []
     for name, each in waves.items():
         own = Configuration(name, tuple(without_copies(each)), asked.gpus_of(name))

@@ -66,10 +66,10 @@ def _asked(arguments: list[str]) -> Plot:
 
 def _say_problems(runs: Sequence[Run], *, are_all: bool) -> None:
     """Say what is wrong with runs; BenchmarkError where none can be drawn, and they ``are_all`` that is asked for."""
-    problems = [f"{found.label}: {problem}" for found in runs for problem in found.problems]
-    if are_all and runs and all(found.is_refused for found in runs):
+    problems = [f"{run.label}: {problem}" for run in runs for problem in run.problems]
+    if are_all and runs and all(run.is_refused for run in runs):
         refuse(problems)
-    for problem in problems:
+    for problem in (*problems, *(f"{run.path}: {clause}." for run in runs for clause in run.reservations)):
         say(problem)
 
 

@@ -47,14 +47,14 @@ def separate(*, quiet: bool | None) -> None:
         say("")
 
 
-def say_without_digest(waves: Iterable[Wave]) -> None:
-    """Say of which runs damage may go unnoticed, since an earlier version stored them."""
-    from inference_benchmarker.data.digest import WITHOUT
+def say_reservations(waves: Iterable[Wave]) -> None:
+    """Say of which runs damage may go unnoticed, and which of them other rules judged."""
     from inference_benchmarker.wave import reader
 
     for wave in waves:
-        if wave.run_dir is not None and not reader.has_digest(wave.run_dir):
-            say(f"{wave.run_dir.path}: {WITHOUT}.")
+        if wave.run_dir is not None:
+            for clause in reader.reservations(wave):
+                say(f"{wave.run_dir.path}: {clause}.")
 
 
 def say_nothing(_: str) -> None:

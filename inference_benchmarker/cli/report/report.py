@@ -11,7 +11,7 @@ from inference_benchmarker.cli.core.arguments import Parser
 from inference_benchmarker.cli.core.forms import CSV, FORMS, TEXT, hand_out
 from inference_benchmarker.cli.core.last_run import OF_ANSWERS, last_run
 from inference_benchmarker.cli.core.next_commands import next_commands
-from inference_benchmarker.cli.core.terminal import how_far, print_wave, say, say_without_digest
+from inference_benchmarker.cli.core.terminal import how_far, print_wave, say, say_reservations
 from inference_benchmarker.cli.report.report_forms import form_of, of_a_folder, table_of_runs
 from inference_benchmarker.cli.wave.aiperf import print_aiperf
 from inference_benchmarker.cli.wave.server_metrics import print_with_metrics, sources_of
@@ -86,6 +86,7 @@ def _searches(folder: Path, stored: Loaded[Any] | None) -> list[Path]:
 
 def _of_a_run(options: Namespace) -> int:
     from inference_benchmarker.wave.run_dir import RunDir
+    from inference_benchmarker.wave.stored_verdict import JUDGED_AGAIN, of_other_rules
     from inference_benchmarker.wave.wave import Wave
     from server_capacity.aiperf.export import AiperfResult
 
@@ -94,12 +95,15 @@ def _of_a_run(options: Namespace) -> int:
     run_dir = RunDir.find(options.dir)
     result = AiperfResult.load(run_dir.aiperf) or _cut_off(run_dir)
     wave = None if result is not None and not run_dir.has_wave else Wave.load(options.dir)
-    say_without_digest([] if wave is None else [wave])
+    say_reservations([] if wave is None else [wave])
     sources = sources_of(options.endpoint_config, wave.plan.server_limits if wave else (), afterwards=True)
     shaped = _is_shaped(options)
     if wave is not None and sources:
         options_of_wave = {"json": options.json or shaped, "quiet": False, "verbose": options.verbose}
+        was_of_other_rules = bool(of_other_rules(wave.verdict))
         wave = print_with_metrics(wave, sources, options_of_wave)
+        if was_of_other_rules:
+            say(f"{options.dir}: {JUDGED_AGAIN}.")
     elif wave is not None and not options.json and not shaped:
         print_wave(wave, as_json=False, next_commands=next_commands(wave, vars(options)))
     if shaped:

@@ -6,7 +6,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from inference_benchmarker.cli.core.forms import JUNIT, MARKDOWN, TEXT, no_such_form
-from inference_benchmarker.cli.core.terminal import say
+from inference_benchmarker.cli.core.terminal import say, say_reservations
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.exit_codes import BAD_INPUT, OK, worst_exit_code
 
@@ -51,6 +51,7 @@ def table_of_runs(folder: Path, searches: Sequence[Path] = ()) -> tuple[str, int
             say(str(error))
             rows.append({"run": str(path), "verdict": UNREADABLE, "exit_code": BAD_INPUT})
         else:
+            say_reservations([wave])
             rows.append(csv_row(wave, wave.summary, wave.verdict, str(path)))
             aiperf = None if wave.run_dir is None else AiperfResult.load(wave.run_dir.aiperf)
             codes.append(OK if aiperf is None else aiperf.exit_code)
