@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections import deque
 from contextlib import closing, suppress
+from os.path import lexists
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from inference_benchmarker.data.json_file import UNREADABLE, foreign, read_json
+from inference_benchmarker.data.json_file import UNREADABLE, cannot_read, foreign, read_json
 from inference_benchmarker.errors import BenchmarkError, refuse
 from inference_benchmarker.plan.problems import problems_of_values
 from inference_benchmarker.records.check import RecordsCheck
@@ -44,7 +45,7 @@ def load(path: str | Path, kind: type[W]) -> W:
 def _put_together(run_dir: RunDir, kind: type[W]) -> W:
     """The wave of a run directory that was cut off."""
     if not is_file(run_dir.spool):
-        raise nothing_recorded(run_dir)
+        raise _lost(run_dir)
     if is_locked(run_dir.spool):
         raise BenchmarkError(f"{run_dir.path}: its wave is still running.", "Wait for its end.")
     wave, stored = _of_spool(run_dir, kind)
@@ -83,3 +84,12 @@ def _of_spool(run_dir: RunDir, kind: type[W]) -> tuple[W, bool]:
 
 def _is_stored(run_dir: RunDir) -> bool:
     return is_file(run_dir.requests) and is_file(run_dir.summary)
+
+
+def _lost(run_dir: RunDir) -> BenchmarkError:
+    """The error of a run directory with neither a whole wave nor a spool: it names what a stored one has lost."""
+    written = (run_dir.requests, run_dir.summary, run_dir.counts, run_dir.timeline, run_dir.report)
+    if not any(map(lexists, written)):
+        return nothing_recorded(run_dir)
+    path = run_dir.summary if is_file(run_dir.requests) else run_dir.requests
+    return cannot_read(path, "is not a regular file" if lexists(path) else "is missing")

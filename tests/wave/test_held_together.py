@@ -18,6 +18,7 @@ from inference_benchmarker.wave.reader import read_server_metrics
 from inference_benchmarker.wave.run_dir import RunDir
 from inference_benchmarker.wave.writer import save_server_metrics
 from inference_benchmarker.words.units import NS
+from server_capacity.aiperf.export import AiperfResult
 from tests.waves import facts_of, make_run, without_digest
 
 if TYPE_CHECKING:
@@ -146,6 +147,30 @@ def test_digests_without_one_of_their_own_are_refused(run: RunDir) -> None:
     write_json(run.summary, facts)
     with pytest.raises(BenchmarkError, match="digests of the other files but none of its own"):
         Wave.load(run.path)
+
+
+@pytest.mark.parametrize("command", ["report", "compare", "plot"])
+@pytest.mark.parametrize("name", ["requests.parquet", "summary.json"])
+def test_a_file_that_is_gone_is_named(
+    run: RunDir, name: str, command: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (run.path / name).unlink()
+    given = [str(run.path)] * (1 + (command == "compare"))
+    assert main([command, *given]) == 2
+    assert f"{name}: is missing." in capsys.readouterr().err
+    (run.path / name).mkdir()
+    assert main([command, *given]) == 2
+    assert f"{name}: is not a regular file." in capsys.readouterr().err
+
+
+def test_beside_aiperf_a_wave_whose_requests_are_gone_is_no_run_of_aiperf_alone(
+    run: RunDir, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run.aiperf.mkdir()
+    AiperfResult("0.3", 0.0, 9.0, 10, 10, {}, None, None, None, {}, 0.95, str(run.aiperf)).save()
+    run.requests.unlink()
+    assert main(["report", str(run.path)]) == 2
+    assert "requests.parquet: is missing." in capsys.readouterr().err
 
 
 def test_a_plot_says_that_a_timeline_was_changed(run: RunDir, capsys: pytest.CaptureFixture[str]) -> None:

@@ -94,7 +94,7 @@ def _of_a_run(options: Namespace) -> int:
         return _of_the_original(RunDir(options.dir), options)
     run_dir = RunDir.find(options.dir)
     result = AiperfResult.load(run_dir.aiperf) or _cut_off(run_dir)
-    wave = None if result is not None and not run_dir.has_wave else Wave.load(options.dir)
+    wave = None if result is not None and run_dir.aiperf_alone else Wave.load(options.dir)
     say_reservations([] if wave is None else [wave])
     sources = sources_of(options.endpoint_config, wave.plan.server_limits if wave else (), afterwards=True)
     shaped = _is_shaped(options)
