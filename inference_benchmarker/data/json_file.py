@@ -25,11 +25,11 @@ def write_json(path: Path, data: dict[str, Any], inside: Path | None = None) -> 
     replace_file(path, json.dumps(data, indent=2, allow_nan=False) + "\n", inside)
 
 
-def write_with_digest(path: Path, data: dict[str, Any]) -> str:
+def write_with_digest(path: Path, data: dict[str, Any], inside: Path | None = None) -> str:
     """``write_json`` with a digest, which is returned: of what the file holds, so without the values of secrets."""
     content = json.loads(without_secrets(json.dumps(data, allow_nan=False)))
     digest = digest_of(content)
-    write_json(path, {**content, KEY: digest})
+    write_json(path, {**content, KEY: digest}, inside)
     return digest
 
 

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from inference_benchmarker.data.decoded import decoded, encoded
-from inference_benchmarker.data.json_file import UNREADABLE, foreign, read_json, write_json
+from inference_benchmarker.data.digest import require_digest
+from inference_benchmarker.data.json_file import UNREADABLE, foreign, read_json, write_with_digest
 from inference_benchmarker.data.json_text import MOST_BYTES, parse_json
 from inference_benchmarker.data.typed import require
 from inference_benchmarker.exit_codes import INTERRUPTED, MISSED, OK
@@ -18,6 +19,7 @@ from inference_benchmarker.system.files import is_file, opened, read_bytes
 from inference_benchmarker.version import SCHEMA_VERSION
 from inference_benchmarker.words.redact import redact
 from inference_benchmarker.words.units import NS
+from server_capacity.aiperf.result_check import check_result
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -105,16 +107,19 @@ class AiperfResult:
     def save(self) -> None:
         """Store it beside aiperf's own files."""
         folder = Path(self.folder)
-        write_json(folder / SUMMARY, self.to_json(), folder.parent)
+        write_with_digest(folder / SUMMARY, self.to_json(), folder.parent)
 
     @classmethod
     def load(cls, folder: Path) -> Self | None:
-        """The result that was stored there; None where there is none."""
+        """The result that was stored there, checked against itself; None where there is none."""
         if not is_file(folder / SUMMARY, folder.parent):
             return None
         data = read_json(folder / SUMMARY, folder.parent)
         try:
-            return decoded({**data, "folder": str(folder)}, cls)
+            require_digest(data)  # an earlier version wrote none
+            found = decoded({**data, "folder": str(folder)}, cls)
+            check_result(found, data)
+            return found
         except UNREADABLE as error:
             raise foreign(folder / SUMMARY, error) from None
 

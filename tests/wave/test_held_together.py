@@ -151,9 +151,7 @@ def test_digests_without_one_of_their_own_are_refused(run: RunDir) -> None:
 
 @pytest.mark.parametrize("command", ["report", "compare", "plot"])
 @pytest.mark.parametrize("name", ["requests.parquet", "summary.json"])
-def test_a_file_that_is_gone_is_named(
-    run: RunDir, name: str, command: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_file_that_is_gone_is_named(run: RunDir, name: str, command: str, capsys: pytest.CaptureFixture[str]) -> None:
     (run.path / name).unlink()
     given = [str(run.path)] * (1 + (command == "compare"))
     assert main([command, *given]) == 2

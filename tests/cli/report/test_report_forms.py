@@ -140,7 +140,8 @@ def test_what_aiperf_missed_stands_in_every_form(
 ) -> None:
     run = stored(wave([[0.02] * 10] * 10), tmp_path)
     run.aiperf.mkdir()
-    AiperfResult("0.3", 0.0, 9.0, 10, ok, {}, None, None, None, {}, 0.95, str(run.aiperf), **more).save()
+    errors = {"HTTPError 503": 10 - ok}
+    AiperfResult("0.3", 0.0, 9.0, 10, ok, {}, None, None, None, errors, 0.95, str(run.aiperf), **more).save()
     printed = {}
     for form in FORMS:
         assert main(["report", str(run.path), "--format", form]) == code

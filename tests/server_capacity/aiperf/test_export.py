@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.facts.server_metric import Interval, ServerMetric
 from server_capacity.aiperf.export import AiperfResult, read_export
 from server_capacity.aiperf.report import aiperf_text
@@ -148,3 +149,36 @@ def test_a_stored_result_is_the_same_again(tmp_path: Path) -> None:
     assert AiperfResult.load(tmp_path) == result
     assert AiperfResult.load(tmp_path / "nowhere") is None
     assert "   m: Max=1" in aiperf_text(result)
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({"ok": 3}, "3 of 2 requests are ok, and 1 have an error"),
+        ({"ok": 2}, "2 of 2 requests are ok, and 1 have an error"),
+        ({"unanswered": -1}, "unanswered is -1"),
+        ({"tokens_out": -5}, "tokens_out is -5"),
+        ({"errors": {"X": 2, "Y": -1}}, "errors.Y is -1"),
+        ({"success_threshold": -1.0}, "success_threshold is -1"),
+        ({"times": {"latency": {"mean": -0.02}}}, "latency.mean is -0.02 s"),
+        ({"times": {"latency": {"mean": 0.02, "max": 0.01}}}, "latency.mean is 0.02 s"),
+        ({"times": {"latency": {"p50": 0.02, "p99": 0.01}}}, "latency.p50 is 0.02 s, and p99 0.01 s"),
+        ({"success_rate": 1.0}, "success_rate is 1.0, and 0.5 follows"),
+        ({"exit_code": 0}, "exit_code is 0, and 1 follows"),
+        ({"fired": 20}, "fired is 20, and 2 follows"),
+    ],
+)
+def test_a_stored_result_that_contradicts_itself_is_refused(
+    changes: dict[str, Any], expected: str, tmp_path: Path
+) -> None:
+    read(export(tmp_path, [record(1, 2), record(2, 3, {"type": "X"})])).save()
+    stored = json.loads((tmp_path / "summary.json").read_text())
+    (tmp_path / "summary.json").write_text(json.dumps({**stored, **changes}))
+    with pytest.raises(BenchmarkError, match="does not match its digest"):
+        AiperfResult.load(tmp_path)
+    del stored["digest"]
+    (tmp_path / "summary.json").write_text(json.dumps(stored))
+    assert AiperfResult.load(tmp_path) is not None
+    (tmp_path / "summary.json").write_text(json.dumps({**stored, **changes}))
+    with pytest.raises(BenchmarkError, match=expected):
+        AiperfResult.load(tmp_path)

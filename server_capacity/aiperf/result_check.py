@@ -1,0 +1,65 @@
+"""Checks aiperf's stored result against itself: its counts add up, and its rates follow from them. Pure."""
+
+from __future__ import annotations
+
+import math
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from server_capacity.aiperf.export import AiperfResult
+
+_RISING = ("min", "p50", "p90", "p95", "p99", "max")
+_DERIVED = ("fired", "success_rate", "server_rps", "exit_code")
+_ROUNDING = 1e-6
+
+
+def check_result(result: AiperfResult, stored: Mapping[str, Any]) -> None:
+    """Raise ValueError with the first number that aiperf's result cannot have, or that does not follow from others."""
+    _require_sizes(result)
+    failed = result.requests - result.ok
+    if failed < 0 or sum(result.errors.values()) != failed:
+        counted = sum(result.errors.values())
+        raise ValueError(f"{result.ok:,} of {result.requests:,} requests are ok, and {counted:,} have an error")
+    for name, values in result.times.items():
+        _check_time(name, values)
+    for name in _DERIVED:
+        if name in stored and not math.isclose(stored[name], getattr(result, name), rel_tol=_ROUNDING, abs_tol=1e-9):
+            raise ValueError(
+                f"{name} is {stored[name]!r:.40}, and {getattr(result, name)!r:.40} follows from the counts"
+            )
+
+
+def _require_sizes(result: AiperfResult) -> None:
+    """None of them is negative, and a share is at most 1."""
+    numbers = (
+        "start_unix_s",
+        "duration_s",
+        "requests",
+        "ok",
+        "unanswered",
+        "tokens_in",
+        "tokens_out",
+        "tokens_out_per_s",
+    )
+    sizes: dict[str, float | None] = {name: getattr(result, name) for name in numbers}
+    sizes |= {f"errors.{key}": count for key, count in result.errors.items()}
+    for name, size in sizes.items():
+        if size is not None and size < 0:
+            raise ValueError(f"{name:.40} is {size:g}")
+    if not 0 <= result.success_threshold <= 1:
+        raise ValueError(f"success_threshold is {result.success_threshold:g}")
+
+
+def _check_time(name: str, values: Mapping[str, float]) -> None:
+    """Its percentiles rise from its least value to its greatest, and its mean lies between them."""
+    rising = [(each, values[each]) for each in _RISING if each in values]
+    for (lower, low), (upper, high) in pairwise(rising):
+        if low > high:
+            raise ValueError(f"{name:.20}.{lower} is {low:g} s, and {upper} {high:g} s")
+    least, most = values.get("min", 0.0), values.get("max", math.inf)
+    mean = values.get("mean", least)
+    if least < 0 or not least * (1 - _ROUNDING) <= mean <= most * (1 + _ROUNDING):
+        raise ValueError(f"{name:.20}.mean is {mean:g} s, of values from {least:g} to {most:g} s")
