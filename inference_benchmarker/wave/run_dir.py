@@ -149,7 +149,7 @@ class RunDir:
     def kept(self) -> tuple[Path, ...]:
         """The files that are as they stay when summary.json is written, which then has their digests."""
         of_requests = (self.plan, self.requests, self.counts, self.timeline, self.report)
-        return (*of_requests, self.client_csv, self.server_metrics, self.instances)
+        return (*of_requests, self.client_csv, self.server_metrics, self.instances, self.aiperf_summary)
 
     @property
     def client_csv(self) -> Path:
@@ -185,6 +185,11 @@ class RunDir:
     def aiperf(self) -> Path:
         """The files of aiperf, and what was read from them."""
         return self.path / "aiperf"
+
+    @property
+    def aiperf_summary(self) -> Path:
+        """What was read from aiperf's own files."""
+        return self.aiperf / "summary.json"
 
     @property
     def logs(self) -> Path:

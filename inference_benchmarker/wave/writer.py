@@ -11,7 +11,7 @@ from inference_benchmarker.data.json_file import read_json, write_json, write_wi
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.records.columns import Records
 from inference_benchmarker.summary.timeline import timeline
-from inference_benchmarker.system.files import replace_file
+from inference_benchmarker.system.files import is_file, replace_file
 from inference_benchmarker.version import SCHEMA_VERSION
 from inference_benchmarker.wave.consistency import check_requests
 from inference_benchmarker.wave.files.counts_file import write_counts
@@ -21,6 +21,7 @@ from inference_benchmarker.wave.files.requests_file import in_file, write_reques
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
     from inference_benchmarker.records.check import RecordsCheck
     from inference_benchmarker.wave.finished import FinishedWave
@@ -65,6 +66,14 @@ def save_server_metrics(wave: FinishedWave) -> None:
             wave.run_dir.server_metrics, {"schema_version": SCHEMA_VERSION, "metrics": rows, "logs": logs}
         )
         _save_report(wave, wave.run_dir)
+
+
+def add_digest(run_dir: RunDir, path: Path) -> None:
+    """Store the digest of a file that came after the wave beside those of the wave's files. OSError."""
+    if is_file(run_dir.summary):
+        fields = read_json(run_dir.summary)
+        files = {**fields["files"], **digests_of(run_dir.path, path)}
+        write_with_digest(run_dir.summary, {**fields, "files": files})
 
 
 def take_back(run_dir: RunDir) -> None:
@@ -114,4 +123,4 @@ def _with_what_lies_beside(wave: W) -> W:
 
 def _save_report(wave: FinishedWave, run_dir: RunDir) -> None:
     replace_file(run_dir.report, wave.text())
-    write_with_digest(run_dir.summary, {**wave.to_json(), "files": digests_of(*run_dir.kept)})
+    write_with_digest(run_dir.summary, {**wave.to_json(), "files": digests_of(run_dir.path, *run_dir.kept)})

@@ -49,5 +49,5 @@ tier tiers shared shared_s shared_void_s tiers.json
 canaries characters per_request output_sd tokens_each token_costs reference equal asked comparable differing by_text
 by_length ratio cost_per_million_output ranking.csv
 stage refused searches engine grid what_if input_tokens output_tokens use predicted beyond constants streams idle
-decodes context what surface.json judged_by
+decodes context what surface.json judged_by aiperf/summary.json
 """

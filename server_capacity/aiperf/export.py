@@ -19,7 +19,7 @@ from inference_benchmarker.system.files import is_file, opened, read_bytes
 from inference_benchmarker.version import SCHEMA_VERSION
 from inference_benchmarker.words.redact import redact
 from inference_benchmarker.words.units import NS
-from server_capacity.aiperf.result_check import check_result
+from server_capacity.aiperf.result_check import check_result, require_as_stored
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -112,6 +112,7 @@ class AiperfResult:
     @classmethod
     def load(cls, folder: Path) -> Self | None:
         """The result that was stored there, checked against itself; None where there is none."""
+        require_as_stored(folder)
         if not is_file(folder / SUMMARY, folder.parent):
             return None
         data = read_json(folder / SUMMARY, folder.parent)

@@ -1,4 +1,4 @@
-"""Checks aiperf's stored result against itself: its counts add up, and its rates follow from them. Pure."""
+"""Checks aiperf's stored result: it is the one of its wave, its counts add up, and its rates follow from them."""
 
 from __future__ import annotations
 
@@ -6,14 +6,34 @@ import math
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
+from inference_benchmarker.data.json_file import UNREADABLE, foreign
+from inference_benchmarker.system.files import is_file
+from inference_benchmarker.wave.run_dir import RunDir
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from pathlib import Path
 
     from server_capacity.aiperf.export import AiperfResult
 
 _RISING = ("min", "p50", "p90", "p95", "p99", "max")
 _DERIVED = ("fired", "success_rate", "server_rps", "exit_code")
 _ROUNDING = 1e-6
+
+
+def require_as_stored(folder: Path) -> None:
+    """Check the result in that folder against the digest that its wave has of it; BenchmarkError where it differs."""
+    from inference_benchmarker.wave.files.identity import require_unchanged
+    from inference_benchmarker.wave.reader import read_digests
+
+    run_dir = RunDir(folder.parent)
+    if not is_file(run_dir.summary):
+        return
+    digests = read_digests(run_dir.summary)
+    try:
+        require_unchanged(run_dir.aiperf_summary, digests, run_dir.path)
+    except UNREADABLE as error:
+        raise foreign(run_dir.summary, error) from None
 
 
 def check_result(result: AiperfResult, stored: Mapping[str, Any]) -> None:

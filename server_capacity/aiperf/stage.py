@@ -130,17 +130,20 @@ class AiperfStage:
                 raise KeyboardInterrupt
             raise aiperf.failure(folder, known)
         result, interval = export
-        self._store(result)  # the server's metrics may be long in coming
+        self._store(run_dir, result)  # the server's metrics may be long in coming
         if sources and not interrupted:
             with counting_interrupts():  # what came is stored, whatever is pressed meanwhile
                 rows = [until_interrupted(partial(collected, source, interval, self.say)) for source in sources]
                 result = result.with_server_metrics(list(chain.from_iterable(rows)))
-                self._store(result)
+                self._store(run_dir, result)
         return result
 
-    def _store(self, result: AiperfResult) -> None:
+    def _store(self, run_dir: RunDir, result: AiperfResult) -> None:
+        from inference_benchmarker.wave.writer import add_digest
+
         try:
             result.save()
+            add_digest(run_dir, run_dir.aiperf_summary)
         except OSError as error:
             reason = error.strerror or str(error)
             self.say(f"aiperf's result could not be stored ({reason}); the results exist only in the printed text.")

@@ -228,7 +228,7 @@ def test_a_file_that_cannot_be_read_was_not_changed(tmp_path: Path, monkeypatch:
     one, _ = (search(tmp_path / f"{name}_capacity", seed) for seed, name in enumerate("ab"))
     of_ranking.save(tmp_path, ranking_of(one))
 
-    def closed(path: Path) -> IO[bytes]:
+    def closed(path: Path, _: Path) -> IO[bytes]:
         raise PermissionError(errno.EACCES, "Permission denied", str(path))
 
     monkeypatch.setattr(identity, "opened", closed)

@@ -37,26 +37,31 @@ def check_of_wave(path: Path, start_unix_ns: int) -> None:
             )
 
 
-def digests_of(*paths: Path) -> dict[str, str]:
-    """The SHA-256, in hex, of those of the files that are there, by name. OSError."""
-    return {path.name: _digest(path) for path in paths if is_file(path)}
+def digests_of(run: Path, *paths: Path) -> dict[str, str]:
+    """The SHA-256, in hex, of those of a run's files that are there, by their path in it. OSError."""
+    return {str(path.relative_to(run)): _digest(path, run) for path in paths if is_file(path, run)}
 
 
-def require_unchanged(path: Path, digests: Mapping[str, str]) -> None:
-    """Check a file against its digest, where there is one; BenchmarkError where it is gone or was changed, OSError."""
-    if path.name not in digests:
+def require_unchanged(path: Path, digests: Mapping[str, str], run: Path | None = None) -> None:
+    """Check a file against its digest, where there is one; BenchmarkError where it is gone or was changed, OSError.
+
+    ``run``: the run directory, of a file in a folder below it.
+    """
+    run = run or path.parent
+    name = str(path.relative_to(run))
+    if name not in digests:
         return
-    if not is_file(path) or _digest(path) != digests[path.name]:
-        done = "changed" if is_file(path) else "taken away"
+    if not is_file(path, run) or _digest(path, run) != digests[name]:
+        done = "changed" if is_file(path, run) else "taken away"
         raise BenchmarkError(
             f"{path}: was {done} after the wave was stored.",
             "Restore the file of the wave.",
         )
 
 
-def _digest(path: Path) -> str:
+def _digest(path: Path, run: Path) -> str:
     digest = hashlib.sha256()
-    with opened(path) as file:
+    with opened(path, run) as file:
         while piece := file.read(MIB):
             digest.update(piece)
     return digest.hexdigest()

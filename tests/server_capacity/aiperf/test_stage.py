@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from inference_benchmarker import Wave
+from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.plan.load import Bounds, OpenLoop
 from inference_benchmarker.plan.plan import WavePlan
 from server_capacity.aiperf import installation as aiperf
@@ -20,7 +22,7 @@ from server_capacity.aiperf.options import AiperfOptions
 from server_capacity.aiperf.stage import AiperfStage, had_streams
 from tests.counted import counted
 from tests.fake_aiperf import STATISTICS, record
-from tests.waves import streamed, wave
+from tests.waves import make_run, streamed, wave
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -95,6 +97,24 @@ def test_what_happens_while_the_metrics_are_fetched_loses_no_result(
     assert outcome.result.requests == 1
     assert len(outcome.result.server_metrics or ()) == rows
     assert AiperfResult.load(Path(outcome.result.folder)) == outcome.result
+
+
+@pytest.mark.parametrize(("change", "expected"), [("changed", "was changed"), ("gone", "was taken away")])
+def test_a_result_that_is_not_the_one_beside_its_wave_is_refused(
+    change: str, expected: str, stage: AiperfStage, tmp_path: Path
+) -> None:
+    sent = make_run(tmp_path / "run", 20)
+    at_once = replace(stage, options=replace(stage.options, pause_s=0.0))
+    result = at_once.follow(sent, []).result
+    assert result is not None
+    folder = Path(result.folder)
+    assert (AiperfResult.load(folder), Wave.load(tmp_path / "run").ledger.ok) == (result, 20)
+    if change == "changed":
+        replace(result, requests=5, ok=5).save()
+    else:
+        (folder / "summary.json").unlink()
+    with pytest.raises(BenchmarkError, match=expected):
+        AiperfResult.load(folder)
 
 
 def test_a_result_that_cannot_be_stored_is_printed_all_the_same(
