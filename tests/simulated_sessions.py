@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from server_capacity.search.limits import Limit
     from server_capacity.search.stretch import Stretch
 
+    Counted = Callable[[Sequence[Limit]], tuple[Stretch, ...]]
+
 _MOST_BLOCKS = 1 << 20
 SLOWER = 4
 """Times the lengths of the profile's steps: so many fewer sessions are simulated."""
@@ -324,11 +326,15 @@ class Feed:
 
 @dataclass(frozen=True, slots=True)
 class Searched:
-    """A search: its answer, its stretches, and how long a session alone took."""
+    """A search: its answer, its stretches, and how long a session alone took.
+
+    ``counted``: what it sent itself, against other limits.
+    """
 
     answer: Answer
     stretches: tuple[Stretch, ...]
     session_s: float
+    counted: Counted
 
 
 def session_alone_s(kind: Kind, seed: int, number: int = 8) -> float:
@@ -342,41 +348,65 @@ def session_alone_s(kind: Kind, seed: int, number: int = 8) -> float:
     return sum(length for _, length in wave.ended) / len(wave.ended)
 
 
-def searched(kind: Kind, seed: int, lengths: float | None = None, *, in_users: bool = False) -> Searched:
-    """A search for so many lengths of a session alone, or for the command's time; reports come in a second late."""
-    session_s, limits = session_alone_s(kind, -1 - seed), kind.limits
+def searched(
+    kind: Kind,
+    seed: int,
+    lengths: float | None = None,
+    *,
+    in_users: bool = False,
+    session_s: float | None = None,
+    earlier: Sequence[Stretch] = (),
+) -> Searched:
+    """A search for so many lengths of a session alone, or for the command's time; reports come in a second late.
+
+    ``earlier``: what another tier's search sent, with the counts of this one's limits, of which the session's length is
+    known, too.
+    """
+    session_s, limits = session_s or session_alone_s(kind, -1 - seed), kind.limits
     search_s = Settings().load_s(session_s) if kind.single else time_for(session_s)
     settings = Settings(time_s=search_s if lengths is None else lengths * session_s)
     slower = slower_of(limits, session_s / kind.drawn(random.Random(0))[0].output) if kind.single else USUALLY_SLOWER
     search = SessionSearch(limits, settings, session_s, in_users=in_users, single=kind.single, slower=slower)
-    stretches = _driven(kind, seed, search, in_users=in_users)
+    counted = _driven(kind, seed, search, in_users=in_users, earlier=earlier)
+    stretches = (*earlier, *counted(limits))
     answer = answer_in_sessions(
         limits, settings, stretches, session_s, in_users=in_users, single=kind.single, slower=slower
     )
-    return Searched(answer, stretches, session_s)
+    return Searched(answer, stretches, session_s, counted)
 
 
 def searched_as_queue(kind: Kind, seed: int, lengths: float | None = None) -> Searched:
     """The same by the search for a queue's saturation."""
     session_s, limits = session_alone_s(kind, -1 - seed), kind.limits
     settings = Settings(time_s=Settings().load_s(session_s) if lengths is None else lengths * session_s)
-    stretches = _driven(kind, seed, Search(limits, settings))
-    return Searched(answer_of_queue(limits, settings, stretches), stretches, session_s)
+    counted = _driven(kind, seed, Search(limits, settings))
+    stretches = counted(limits)
+    return Searched(answer_of_queue(limits, settings, stretches), stretches, session_s, counted)
 
 
-def _driven(kind: Kind, seed: int, search: SessionSearch | Search, *, in_users: bool = False) -> tuple[Stretch, ...]:
-    """What a search sent, counted by when it was due."""
-    limits, wave, track, now = kind.limits, SessionWave(kind, seed, in_users=in_users), Track(), 0
-    rate = search.first_rate
-    wave.change(0, rate)
-    track.change(0, 0, rate, search.purpose)
-    number, feed = 0, Feed(wave, limits)
+def _driven(
+    kind: Kind,
+    seed: int,
+    search: SessionSearch | Search,
+    *,
+    in_users: bool = False,
+    earlier: Sequence[Stretch] = (),
+) -> Counted:
+    """What a search sent, which is counted by when it was due; it goes on after the ``earlier`` stretches."""
+    limits, wave, track = kind.limits, SessionWave(kind, seed, in_users=in_users), Track()
+    number, now = (earlier[-1].number + 1, int(earlier[-1].end_s)) if earlier else (0, 0)
+    rate = search.resume(earlier) if earlier else search.first_rate
+    if rate == "end":
+        return lambda _: ()
+    wave.change(now, rate)
+    track.change(number, now, rate, search.purpose)
+    feed = Feed(wave, limits)
     while True:
         now += 1
         wave.run_until(now)
         track.add(number, feed.slice(now - 1))
         stretches = track.stretches(now, wave.open)
-        order = search.order(Moment(now, stretches, wave.open))
+        order = search.order(Moment(now, (*earlier, *stretches), wave.open))
         if order == "end":
             break
         if order is not None:
@@ -384,13 +414,13 @@ def _driven(kind: Kind, seed: int, search: SessionSearch | Search, *, in_users: 
             track.change(number, now, order, search.purpose, wave.open)
             ended = sum(stretch.answered for stretch in stretches)
             wave.change(now, order, sum(stretch.spent_s for stretch in stretches) / max(1, ended))
-    exact = Slices(wave.histories, limits, now, wave.unfinished(), by_due=True)
-    return tuple(
-        replace(
-            stretch, slices=tuple(exact.slice(second) for second in range(int(stretch.start_s), int(stretch.end_s)))
-        )
-        for stretch in track.stretches(now, wave.open)
-    )
+
+    def counted(limits: Sequence[Limit]) -> tuple[Stretch, ...]:
+        exact = Slices(wave.histories, limits, now, wave.unfinished(), by_due=True)
+        slices = ((each, range(int(each.start_s), int(each.end_s))) for each in track.stretches(now, wave.open))
+        return tuple(replace(each, slices=tuple(map(exact.slice, seconds))) for each, seconds in slices)
+
+    return counted
 
 
 def share_over(kind: Kind, seed: int, rate: float, seconds: int, *, in_users: bool = False) -> tuple[float, float]:

@@ -15,6 +15,7 @@ from statistics import median
 from typing import TYPE_CHECKING, NamedTuple
 
 from server_capacity.search.answer import Answer, Estimate, Interval, Memory
+from server_capacity.search.stretch import SHARED_OVERLOAD
 from server_capacity.search.users import clearly_over, load_text
 
 if TYPE_CHECKING:
@@ -257,7 +258,7 @@ def _totals(limits: Sequence[Limit], slices: Iterable[Slice]) -> Iterator[tuple[
 
 def from_below(stretches: Sequence[Stretch]) -> list[Stretch]:
     """All but overload and what came right after it."""
-    return [stretch for stretch in stretches if stretch.purpose not in AFTER]
+    return [stretch for stretch in stretches if stretch.purpose not in (*AFTER, SHARED_OVERLOAD)]
 
 
 def held_s(limits: Sequence[Limit], stretch: Stretch) -> float:

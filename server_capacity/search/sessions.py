@@ -127,15 +127,16 @@ class SessionSearch:
     def resume(self, stretches: Sequence[Stretch]) -> float | Literal["end"]:
         """The first rate of a search that knows another one's stretches, or the end where they are enough.
 
-        Those near the answer are as good as its own. Nothing is in flight any more: so growth goes on from the highest
-        rate once more, as a step up from nothing shows bursts that no steady rate has.
+        Those near the answer are as good as its own; overload is not, so each search has its own. Nothing is in flight
+        any more: so growth goes on from the highest rate once more, as a step up from nothing shows bursts that no
+        steady rate has.
         """
         near = min(each.users for each in self._known(stretches))
-        known = [each for each in stretches if each.rate > 0 and 0 < near < math.inf]
-        served = _load_s([each for each in known if abs(math.log(each.rate / near)) < NEAR])
+        known = [each for each in from_below(stretches) if each.rate > 0 and not each.void and 0 < near < math.inf]
+        served = min(_load_s([each for each in known if abs(math.log(each.rate / near)) < NEAR]), self._times.search_s)
         self.beside_s = _load_s(stretches) - served
         if served >= self._times.search_s:
-            return "end"
+            return (self._recover(stretches) if self._times.recovers else None) or "end"
         rate = self._next(Moment(stretches[-1].end_s, stretches, 0)) or stretches[-1].rate or self.first_rate
         if rate == "end" or self.purpose != "grow":
             return rate

@@ -16,6 +16,8 @@ DRAIN, PAUSE = "drain", "pause"
 """Purposes of a time without load: until a backlog is gone; and for another search, which says nothing to this one."""
 SHARED, AT_MOST = "shared", "at most"
 """Purposes of a rate that another search chose near its own answer, and of the highest that is allowed."""
+SHARED_OVERLOAD = "shared overload"
+"""Purpose of the overload with which another search ended, and of what came right after it: it says nothing here."""
 NOTHING_VIOLATED = "no limit was violated in the given time: give more with --time"
 
 

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from server_capacity.experiments.capacity.waves import Waves
     from server_capacity.experiments.measurements.confirmed import Confirmed
     from server_capacity.experiments.measurements.evidence import SearchEvidence
-    from server_capacity.experiments.measurements.question import Question, SessionShape
+    from server_capacity.experiments.measurements.question import Question
     from server_capacity.results.types.capacity import CapacityResult
     from server_capacity.results.types.twin import Twin
     from server_capacity.search.answer import Answer
@@ -52,12 +52,12 @@ KIND = "capacity"
 
 
 class Searched(NamedTuple):
-    """A search that is over: its answer, and what that was taken from; ``alone`` as in its question in the end."""
+    """A search that is over: its answer, and what that was taken from; ``asked``: its question in the end."""
 
     found: CapacityResult
     explored: SearchEvidence
     confirmed: list[Confirmed]
-    alone: SessionShape | None = None
+    asked: Question | None = None
 
 
 def make_folder(question: Question, kind: str = KIND) -> Path:
@@ -98,7 +98,7 @@ def search_with(
             found, confirmed = _with_server(question, waves, explored, confirmed, interrupts)
         found = unless_over(question, unless_refuted(found, confirmed), confirmed)
         whole = save(waves.folder, _whole(question, waves, explored, found, confirmed))
-        return Searched(whole, explored, confirmed, question.alone)
+        return Searched(whole, explored, confirmed, question)
 
 
 def _whole(

@@ -20,7 +20,8 @@ from server_capacity.experiments.measurements.counting import count_stages
 from server_capacity.experiments.measurements.evidence import SearchEvidence, name_of
 from server_capacity.experiments.measurements.recorded_feed import recorded_feed
 from server_capacity.search.growth import AROUND
-from server_capacity.search.stretch import DRAIN, PAUSE, SHARED
+from server_capacity.search.recovery import AFTER, CONFIRM
+from server_capacity.search.stretch import DRAIN, PAUSE, SHARED, SHARED_OVERLOAD
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -32,6 +33,9 @@ if TYPE_CHECKING:
     from server_capacity.experiments.measurements.counting import Counted
     from server_capacity.experiments.measurements.question import Question
     from server_capacity.results.types.capacity import CapacityResult
+    from server_capacity.search.stretch import Stretch
+
+OVERLOADED = "the search for an earlier tier ended with overload, which shows nothing from below"
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,13 +53,20 @@ def find_tiers(tiers: Sequence[Tier], waves: Waves) -> Iterator[tuple[Tier, Path
     for tier in tiers:
         waves = replace(waves, folder=top / tier.name)
         waves.say(f"{tier.name}: {', '.join(each.expression for each in tier.question.limits)}.")
-        question = tier.question if before is None else replace(tier.question, alone=before.alone)
+        question = tier.question if before is None else _scouted(tier.question, before.asked)
         known = None if before is None else partial(known_of, before=before)
         with _made(waves.folder):
             before = search_with(question, waves, known)
         yield tier, waves.folder, before.found
         if before.found.outcome == "interrupted":
             return
+
+
+def _scouted(question: Question, before: Question | None) -> Question:
+    """The question of a tier, with what the first sessions or requests showed to the one before, and the time by it."""
+    if before is None:
+        return question
+    return replace(question, alone=before.alone, sessions=before.sessions, settings=before.settings)
 
 
 @contextmanager
@@ -81,7 +92,7 @@ def known_of(question: Question, before: Searched) -> SearchEvidence:
     found = SearchEvidence(before.explored.workers, queueing=before.explored.queueing, shared=len(sent))
     for wave, marks in sent:
         stages = [
-            replace(stage, stretch=replace(stage.stretch, purpose=_as_known(purpose, question), void=void))
+            replace(stage, stretch=as_known(replace(stage.stretch, purpose=purpose, void=void), question))
             for stage, (purpose, void) in zip(_counted(question, wave), marks, strict=True)
         ]
         number, _ = found.next_place
@@ -96,15 +107,19 @@ def _counted(question: Question, wave: Wave) -> list[Counted]:
     return count_stages(wave, question.limits, question.user_limits)
 
 
-def _as_known(purpose: str, question: Question) -> str:
-    """The purpose of a stretch, which takes nothing of another tier's answer for its own.
+def as_known(stretch: Stretch, question: Question) -> Stretch:
+    """A stretch of another tier, which takes nothing of that one's answer for this one's.
 
     A pause for another tier does not tell that a rate piled up beside these limits. Nor is a rate near the answer of
-    another tier near that of this.
+    another tier near that of this, or a wave that confirmed it one after this one's overload. What overload left is
+    no evidence from below.
     """
     if not question.is_of_streams and question.sessions is None:
-        return purpose
-    return PAUSE if purpose == DRAIN and question.is_of_streams else SHARED if purpose in AROUND else purpose
+        return stretch
+    if stretch.purpose in AFTER:
+        return replace(stretch, purpose=SHARED_OVERLOAD, void=stretch.void or OVERLOADED)
+    others = {DRAIN: PAUSE, CONFIRM: SHARED, **dict.fromkeys(AROUND, SHARED)}
+    return replace(stretch, purpose=others.get(stretch.purpose, stretch.purpose))
 
 
 def _sent_late(question: Question, wave: Wave, stages: Sequence[Counted]) -> list[str]:

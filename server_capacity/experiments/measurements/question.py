@@ -157,7 +157,7 @@ class Question:
         Text is seldom generated in less than a second: a search with shorter limits begins at once.
         """
         if self.alone is not None or not self.is_of_rates:
-            return self.sessions is not None
+            return self.sessions is not None and not self.sessions.seconds
         return self.is_of_streams or any(map(self._may_be_on_text, self.limits))
 
     def _may_be_on_text(self, limit: Limit) -> bool:

@@ -25,6 +25,7 @@ _MEANINGS = (
     (("beneath",), "a much lower rate, which must meet the limits, too"),
     (("compare",), "a low rate, to see whether the endpoint has become faster or slower"),
     (("shared",), "a rate near the answer of an earlier tier"),
+    (("shared overload",), "the overload of an earlier tier, and lower rates right after it"),
     (("overload", "return"), "more than the endpoint can serve, and lower rates right after it, without a pause"),
 )
 """What the names of steps that do not explain themselves mean."""

@@ -11,7 +11,7 @@ from inference_benchmarker.plan.slo import Slo, Turns
 from server_capacity.search.answer import Interval
 from server_capacity.search.limit_bracket import KEEPS_UP
 from server_capacity.search.limits import SESSION, SESSION_SUCCESS, Limit, limits_of
-from server_capacity.search.recovery import from_below, is_broken
+from server_capacity.search.recovery import OVERLOAD, from_below, is_broken
 from server_capacity.search.search import Moment
 from server_capacity.search.sessions import SessionSearch, answer_in_sessions, near_rates
 from server_capacity.search.settings import LEAST_LENGTHS, USUAL_LENGTHS, Settings, half_width, time_for
@@ -72,6 +72,28 @@ def test_another_search_is_gone_on_with_from_what_it_saw_near_the_answer() -> No
     assert 2 < rate < 2.6
     assert search.beside_s == 80, "at 0.4/s it saw nothing of this answer"
     assert SessionSearch([LIMIT], Settings(time_s=200), ALONE_S, single=True).resume(seen) == "end"
+
+
+def test_a_search_of_which_enough_is_known_from_below_begins_with_its_own_overload() -> None:
+    seen = [stretch(2, 0.0), stretch(2.6, 0.4, 1), stretch(2.3, 0.05, 2, "bisect")]
+    left = replace(stretch(4, 0.0, 3, "shared overload"), void="of another tier")
+    shared = [stretch(2.3, 0.05, 3 + number, "shared") for number in range(10)]
+    few, many = (SessionSearch([LIMIT], Settings(time_s=1000), ALONE_S) for _ in range(2))
+    assert few.resume([*seen, left]) != "end"
+    assert few.purpose == "above"
+    rate = many.resume([*seen, *shared, left])
+    assert isinstance(rate, float)
+    assert rate > 1.5 * 2.3
+    assert many.purpose == OVERLOAD
+    times = Settings(time_s=1000).times_of_sessions(ALONE_S)
+    assert 14 * 80 - many.beside_s == pytest.approx(times.search_s), "all of the time for it is left"
+
+
+def test_a_rate_that_counts_for_nothing_is_no_load_near_the_answer() -> None:
+    seen = [stretch(2, 0.0), stretch(2.6, 0.4, 1), replace(stretch(2.3, 0.05, 2, "bisect"), void="late")]
+    search = SessionSearch([LIMIT], Settings(time_s=1000), ALONE_S)
+    search.resume(seen)
+    assert search.beside_s == 80
 
 
 def test_a_rate_at_which_nothing_was_sent_meets_no_limit() -> None:

@@ -105,7 +105,8 @@ def test_requests_come_first_where_text_may_be_generated_within_a_limit(
     assert asked.scouts is first
     assert not replace(asked, in_users=True).scouts
     assert not replace(asked, alone=SHAPE).scouts, "another tier's search has seen them"
-    assert replace(asked, sessions=SHAPE).scouts
+    assert not replace(asked, sessions=SHAPE).scouts, "nor sessions again"
+    assert replace(asked, sessions=SessionShape()).scouts
 
 
 def scouted(asked: Question, **seen: Any) -> Question:

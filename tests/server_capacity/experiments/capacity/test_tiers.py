@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
 from inference_benchmarker.plan.slo import Slo
 from inference_benchmarker.wave.wave import Wave
 from inference_benchmarker.words.units import NS
+from server_capacity.experiments.capacity import tiers
 from server_capacity.experiments.capacity.exploration import explore
 from server_capacity.experiments.capacity.result import content
 from server_capacity.experiments.capacity.run import Searched
-from server_capacity.experiments.capacity.tiers import known_of
+from server_capacity.experiments.capacity.tiers import OVERLOADED, Tier, find_tiers, known_of
+from server_capacity.experiments.capacity.waves import Waves
 from server_capacity.experiments.measurements.confirmed import Confirmed
 from server_capacity.experiments.measurements.counting import count_stages
 from server_capacity.experiments.measurements.evidence import SearchEvidence
@@ -22,9 +24,10 @@ from server_capacity.experiments.measurements.question import SessionShape
 from server_capacity.experiments.measurements.user_count_search import answer_of, search_of
 from server_capacity.results.text.capacity import to_text
 from server_capacity.search.limits import limits_of
+from server_capacity.search.recovery import CONFIRM, OVERLOAD, RETURN, from_above, from_below
 from server_capacity.search.sessions import SessionSearch, near_rates
 from server_capacity.search.slow_down import SLOWER
-from server_capacity.search.stretch import DRAIN, PAUSE, SHARED
+from server_capacity.search.stretch import DRAIN, PAUSE, SHARED, SHARED_OVERLOAD
 from tests.capacities import searched
 from tests.explorations import FOUND, explored, question
 from tests.waves import MS, observe, on_time, open_plan, staged, stored
@@ -35,7 +38,6 @@ if TYPE_CHECKING:
 
     from inference_benchmarker.facts.wave_facts import WaveFacts
     from inference_benchmarker.records.record import RequestRecord
-    from server_capacity.experiments.capacity.waves import Waves
     from server_capacity.experiments.measurements.question import Question
     from server_capacity.search.stretch import Stretch
 
@@ -128,6 +130,43 @@ def test_a_rate_near_the_answer_of_a_tier_is_not_one_near_the_answer_of_the_next
     assert near_rates(known.stretches) == []
     third = Searched(searched(), known, [])
     assert known_at(asking("tpot.p95<1s"), third, 20).purpose == SHARED
+
+
+@pytest.mark.parametrize("in_users", [False, True])
+def test_overload_at_the_end_of_a_tier_of_sessions_is_no_evidence_for_the_next(*, in_users: bool) -> None:
+    """It is not from below; nor has the next tier returned from it, or is a wave that confirmed one of its own."""
+    asked = replace(asking("p99<1s"), sessions=SessionShape(0.5), in_users=in_users)
+    before = Searched(searched(), late_at_80(), [])
+    before.explored.marks = [
+        [(OVERLOAD, ""), (RETURN, ""), ("grow", ""), (DRAIN, ""), ("above", ""), *[(CONFIRM, "")] * 2]
+    ]
+
+    known = known_of(asked, before)
+    mine = [SHARED_OVERLOAD] * 2 + ["grow", PAUSE] + [SHARED] * 3
+    assert [row.stretch.purpose for row in known.rows] == mine
+    assert [row.stretch.void for row in known.rows] == [OVERLOADED] * 2 + [""] * 5
+    assert known.shared_void_s == 10.0
+    assert len(from_below(known.stretches)) == 5
+    assert from_above(asked.limits, known.stretches, 0.5, in_users=in_users) is None
+    third = known_of(asked, Searched(searched(), known, []))
+    assert [row.stretch.purpose for row in third.rows] == mine
+    assert third.shared_void_s == 10.0
+
+
+def test_what_the_first_sessions_showed_serves_every_tier(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are sent once, and the time that follows from them is that of each tier."""
+    asked, scouted_first = [], SessionShape(2.5, 3.0)
+
+    def search_with(question: Question, _waves: Waves, known: object) -> Searched:
+        asked.append((question.scouts, question.sessions, question.settings.time_s, known is None))
+        seen = replace(question, sessions=scouted_first, settings=replace(question.settings, time_s=300.0))
+        return Searched(searched(), explored(), [], seen)
+
+    monkeypatch.setattr(tiers, "search_with", search_with)
+    sessions = [Tier(name, replace(STRICT, sessions=SessionShape())) for name in ("gold", "silver")]
+    waves = Waves(tmp_path, print, cast("Any", None), cast("Any", None), print)
+    assert [tier.name for tier, *_ in find_tiers(sessions, waves)] == ["gold", "silver"]
+    assert asked == [(True, SessionShape(), 60.0, True), (False, scouted_first, 300.0, False)]
 
 
 def test_a_later_tier_by_token_times_looks_for_its_own_answer_between_what_met_and_what_missed_its_limit() -> None:
