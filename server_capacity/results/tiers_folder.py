@@ -20,17 +20,17 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from server_capacity.results.types.tiers import TierRow
+    from server_capacity.results.types.tiers import TierRow, Unit
 
 KIND = "tiers"
 FILE = "tiers.json"
 
 
-def tiers_result(rows: Sequence[TierRow], created: str, name: str | None) -> TiersResult:
-    """The result that these rows make."""
+def tiers_result(rows: Sequence[TierRow], created: str, name: str | None, in_: Unit = "rps") -> TiersResult:
+    """The result that these rows make; ``in_``: what their rates are."""
     code = worst_exit_code(*(row.exit_code for row in rows))
     return _with_headline(
-        TiersResult(schema_version=SCHEMA_VERSION, created=created, name=name, exit_code=code, rows=list(rows))
+        TiersResult(schema_version=SCHEMA_VERSION, created=created, name=name, in_=in_, exit_code=code, rows=list(rows))
     )
 
 

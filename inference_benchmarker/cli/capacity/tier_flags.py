@@ -56,8 +56,6 @@ def _problems(options: dict[str, Any], tiers: tuple[TierLimits, ...]) -> Iterato
     if options["slo"] is not None:
         given = ", ".join(options["slo"])
         yield f"--tier has the limits of each tier, and --slo {given} is of none: put it into each --tier."
-    if options["in"] in ("users", "sessions"):
-        yield f"--tier searches for requests/s: leave --in {options['in']} out, or search each tier with --slo."
     for flag, why in (("vary", "ranks by one capacity of each variant"), ("verify", "sends the limits of its plan")):
         if options[flag] is not None:
             yield f"--tier has several capacities, and --{flag} {why}: give one of them."

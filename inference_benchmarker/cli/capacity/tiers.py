@@ -136,7 +136,7 @@ def _saved(
         )
         for tier in tiers
     ]
-    result = tiers_result(rows, created, name)
+    result = tiers_result(rows, created, name, tiers[0].question.kind)
     return stored(lambda: save(folder, result), result)
 
 

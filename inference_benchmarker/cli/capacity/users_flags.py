@@ -62,6 +62,11 @@ def session_problems(options: dict[str, Any], *, sends_sessions: bool) -> Iterat
         yield "The endpoint takes sessions of several turns: search with --in sessions, or with --in users."
     elif not sends_sessions and unit == SESSIONS:
         yield "--in sessions: give --turns N or --conversations FILE with a URL, or a file with a session_factory."
+    elif not sends_sessions and unit == USERS and options["tier"]:
+        yield (
+            "--tier with --in users is for sessions: give --turns N, --conversations FILE or a session_factory, or "
+            "search each tier with --slo."
+        )
     if not sends_sessions:
         return
     if options["vary"]:

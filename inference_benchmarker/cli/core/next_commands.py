@@ -50,7 +50,9 @@ def after_a_search(found: CapacityResult, folder: Path, code: int) -> str | None
 
 
 def after_tiers(found: TiersResult, folder: Path) -> str | None:
-    """The plan for the first tier that has a confirmed answer; None where none has."""
+    """The plan for the first tier that has a confirmed answer in requests per second; None where none has."""
+    if found.in_ != "rps":
+        return None
     tier = next((row.tier for row in found.rows if row.exit_code == OK and row.interval is not None), None)
     return tier and f"benchmark plan {shlex.quote(str(folder))} --tier {tier} --target-rps 1000"
 

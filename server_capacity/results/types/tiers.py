@@ -6,6 +6,8 @@ from typing import Literal
 from inference_benchmarker.data.decoded import OMITTED, named
 from server_capacity.results.types.bounds import Ended, ExitCode, Interval, Rate, Seconds, Verdict, Version
 
+Unit = Literal["rps", "users", "sessions"]
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TierRow:
@@ -39,7 +41,7 @@ class TiersResult:
     schema_version: Version
     created: str | None = None
     name: str | None = None
-    in_: Literal["rps", "users", "sessions"] = field(default="rps", metadata=named("in"))
+    in_: Unit = field(default="rps", metadata=named("in"))
     exit_code: ExitCode
     rows: list[TierRow]
     headline: str = ""

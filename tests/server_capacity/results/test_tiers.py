@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from inference_benchmarker import cli
+from inference_benchmarker.cli.core.next_commands import after_tiers
 from inference_benchmarker.data.json_file import write_with_digest
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.exit_codes import INTERRUPTED, INVALID, MISSED, OK
@@ -91,6 +92,16 @@ def test_a_tier_whose_search_ended_early_and_was_confirmed_is_called_neither(tmp
     assert early.confirmed == "holds"
     found = tiers_folder.tiers_result([early, row(tmp_path, "silver")], "2026-11-27T12:00:00Z", None)
     assert headline(found) == "gold: exit code 3; silver 174/s (95% interval: 168 to 180)"
+
+
+def test_tiers_of_users_are_whole_numbers_of_them(tmp_path: Path) -> None:
+    users = {"in_": "users", "rate": 36.0, "interval": {"low": 31.0, "high": 44.0}, "arrivals": None}
+    rows = [row(tmp_path, "gold", **users)]
+    tiers_folder.save(tmp_path, tiers_folder.tiers_result(rows, "2026-11-27T12:00:00Z", None, "users"))
+    found = tiers_folder.read(tmp_path)
+    assert found.headline == "Every tier has a confirmed capacity: gold 36 users (95% interval: 31 to 44)"
+    assert "36 users 31 to 44" in " ".join(to_text(found).split())
+    assert after_tiers(found, tmp_path) is None, "a plan for users needs to know what they send"
 
 
 def test_a_tier_that_was_not_searched_is_a_row_that_says_so(tmp_path: Path) -> None:
