@@ -45,7 +45,7 @@ zone instance_type
 expect model_mix schema share canary canary_differs canary_swapped
 configurations cost_hour currency price_origin unusable cached_reported throughput frontier end_to_end_p90 uncached
 pareto.json
-tier tiers shared shared_s shared_void_s tiers.json
+tier tiers shared shared_s shared_void_s after_overload tiers.json
 canaries characters per_request output_sd tokens_each token_costs reference equal asked comparable differing by_text
 by_length ratio cost_per_million_output ranking.csv
 stage refused searches engine grid what_if input_tokens output_tokens use predicted beyond constants streams idle

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from inference_benchmarker.exit_codes import INVALID, OK, worst_exit_code
 from inference_benchmarker.words.redact import quoted
 from server_capacity.results.agreement import between
-from server_capacity.results.types.result_status import FAILED, is_unsaved, left_open_by, standing
+from server_capacity.results.types.result_status import FAILED, is_after_overload, is_unsaved, left_open_by, standing
 from server_capacity.results.types.tiers import TierRow
 
 if TYPE_CHECKING:
@@ -35,6 +35,7 @@ def tier_row(tier: str, folder: str, found: CapacityResult) -> TierRow:
         load_s=found.load_s,
         shared_s=found.shared_s,
         shared_void_s=found.shared_void_s,
+        after_overload=True if is_after_overload(found) else None,
         ended=status.ended,
         confirmed=status.confirmed,
         exit_code=worst_exit_code(status.exit_code, INVALID if is_unsaved(found) else OK),

@@ -21,9 +21,10 @@ from inference_benchmarker.words.wording import (
 )
 from server_capacity.results.text.agreement import undecided
 from server_capacity.results.text.generation import after_overload, cache_of_stretches, cliff, generation
-from server_capacity.results.text.headline import between, headline, is_after_overload, rate_text, unit_of
+from server_capacity.results.text.headline import between, headline, rate_text, unit_of
 from server_capacity.results.text.model import disagreement, folded_sentence, model_lines
 from server_capacity.results.text.stretches import shown_stretches, stretch_rows
+from server_capacity.results.types.result_status import is_after_overload
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -9,9 +9,15 @@ from typing import TYPE_CHECKING
 
 from inference_benchmarker.plan.load import ARRIVALS_IN_WORDS
 from inference_benchmarker.words.wording import supported
-from server_capacity.results.types.result_status import EARLY, UNSAVED, is_unsaved, left_behind, why_early
+from server_capacity.results.types.result_status import (
+    EARLY,
+    UNSAVED,
+    is_after_overload,
+    is_unsaved,
+    left_behind,
+    why_early,
+)
 from server_capacity.search.limit_bracket import KEEPS_UP
-from server_capacity.search.recovery import RETURN
 from server_capacity.search.stretch import CLIENT
 
 if TYPE_CHECKING:
@@ -64,12 +70,6 @@ def _width(interval: Interval | None) -> float:
 
 
 UNITS = {"rps": "/s", "users": " users", "sessions": " sessions/s"}
-
-
-def is_after_overload(found: CapacityResult) -> bool:
-    """Tells whether the endpoint, once overloaded, met the limits again at lower rates only."""
-    after = any(row.purpose == RETURN for row in found.stretches or [])
-    return after and found.memory is not None and found.memory.differ
 
 
 def unit_of(found: CapacityResult) -> str:

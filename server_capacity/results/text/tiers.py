@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from server_capacity.results.types.tiers import TierRow, TiersResult
 
 _LONGEST_NAME = 24
+_AFTER_OVERLOAD = "after overload"
 _CONFIRMED = {"holds": "yes", "fails": "no", "cannot_tell": "inconclusive", None: "no"}
 
 
@@ -38,7 +39,10 @@ def headline(found: TiersResult) -> str:
 
 def _capacity(row: TierRow, unit: str) -> str:
     rate = rate_text(row.rate, row.interval, unit)
-    return f"{rate} (95% interval: {between(row.interval, unit)})" if row.interval else f"at least {rate}"
+    if row.interval is None:
+        return f"at least {rate}"
+    ends = between(row.interval, unit)
+    return f"{rate} {_AFTER_OVERLOAD} ({ends})" if row.after_overload else f"{rate} (95% interval: {ends})"
 
 
 def to_text(found: TiersResult, folder: str = "") -> str:
@@ -65,7 +69,7 @@ def _row(row: TierRow, unit: str) -> list[str]:
     return [
         one_line(row.tier, _LONGEST_NAME),
         rate,
-        between(interval, unit) if interval else "-",
+        f"{between(interval, unit)}{f', {_AFTER_OVERLOAD}' if row.after_overload else ''}" if interval else "-",
         one_line(row.limit or "-", _LONGEST_NAME),
         _CONFIRMED[row.confirmed],
     ]

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from inference_benchmarker.exit_codes import INVALID, MISSED, OK, worst_exit_code
 from inference_benchmarker.words.wording import duration_text
+from server_capacity.search.recovery import RETURN
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -54,6 +55,12 @@ def standing(found: CapacityResult) -> Standing:
 def settled(found: CapacityResult) -> CapacityResult:
     """The search with the standing that follows from all else that it tells by now."""
     return replace(found, **standing(found)._asdict())
+
+
+def is_after_overload(found: CapacityResult) -> bool:
+    """Tells whether the endpoint, once overloaded, met the limits again at lower rates only."""
+    after = any(row.purpose == RETURN for row in found.stretches or [])
+    return after and found.memory is not None and found.memory.differ
 
 
 def ended_of(found: CapacityResult) -> Ended:

@@ -14,7 +14,8 @@ class TierRow:
     """A tier; ``capacity``: the folder of its search, None where it was not searched, and ``headline`` says why.
 
     ``load_s``: the load that its answer was taken from, of which ``shared_s`` was sent for tiers before it; of that,
-    ``shared_void_s`` counts for nothing.
+    ``shared_void_s`` counts for nothing. ``after_overload``: the limits were met again at lower rates only, between the
+    ends of ``interval``, which is no 95% interval then.
     """
 
     tier: str
@@ -28,6 +29,7 @@ class TierRow:
     load_s: Seconds | None = None
     shared_s: Seconds | None = None
     shared_void_s: Seconds | None = field(default=None, metadata=OMITTED)
+    after_overload: bool | None = field(default=None, metadata=OMITTED)
     ended: Ended | None = None
     confirmed: Verdict | None = None
     exit_code: ExitCode

@@ -23,7 +23,7 @@ from server_capacity.results.text.tiers import headline, to_text
 from server_capacity.results.tiers_checks import tier_row
 from server_capacity.results.types.result_status import settled
 from server_capacity.results.types.tiers import TierRow
-from tests.capacities import searched
+from tests.capacities import searched, stretch
 from tests.mentions import mentions
 from tests.waves import drawn, stored, wave
 
@@ -102,6 +102,16 @@ def test_tiers_of_users_are_whole_numbers_of_them(tmp_path: Path) -> None:
     assert found.headline == "Every tier has a confirmed capacity: gold 36 users (95% interval: 31 to 44)"
     assert "36 users 31 to 44" in " ".join(to_text(found).split())
     assert after_tiers(found, tmp_path) is None, "a plan for users needs to know what they send"
+
+
+def test_a_capacity_after_overload_is_not_said_to_have_a_95_percent_interval(tmp_path: Path) -> None:
+    sides = {"below": {"rate": 0.25, "interval": {"low": 0.22, "high": 0.29}}, "above": {"rate": 0.136}, "differ": True}
+    after = {"in_": "sessions", "rate": 0.136, "interval": {"low": 0.125, "high": 0.147}, "memory": sides}
+    rows = [row(tmp_path, "gold", stretches=[stretch(0, 0.125, purpose="return")], **after)]
+    found = tiers_folder.tiers_result(rows, "2026-11-27T12:00:00Z", None, "sessions")
+    assert found.rows[0].after_overload
+    assert found.headline.endswith("gold 0.136 sessions/s after overload (0.125 to 0.147)")
+    assert "0.125 to 0.147, after overload" in " ".join(to_text(found).split())
 
 
 def test_a_tier_that_was_not_searched_is_a_row_that_says_so(tmp_path: Path) -> None:
