@@ -38,9 +38,8 @@ def llm_problems(options: Mapping[str, Any], addresses: list[str]) -> Iterator[s
     if given := next((name for name in _OWN if options[name]), None) or (addresses and "URL"):
         flag = given if given == "URL" else f"--{given.replace('_', '-')}"
         yield f"--llm has conversations with the engine that it starts: leave out {flag}."
-    rates = [flag for flag, is_given in (("--tier", options["tier"]), ("--in rps", options["in"] == "rps")) if is_given]
-    if rates:
-        yield f"--llm searches for users or sessions, with --slo: leave out {' and '.join(rates)}."
+    if options["in"] == "rps":
+        yield "--llm searches for users or sessions: leave out --in rps."
 
 
 @contextmanager
@@ -69,6 +68,7 @@ def fill_in(options: dict[str, Any]) -> str:
     for name, value in wanted.items():
         if not any(options[each] for each in (name, *_INSTEAD.get(name, ()))):
             options[name] = value
-    options["slo"] = options["slo"] or list(_LIMITS)
-    flags = [(name, options[name]) for name in wanted if options[name]] + [("slo", each) for each in options["slo"]]
+    limits = "tier" if options["tier"] else "slo"
+    options[limits] = options[limits] or list(_LIMITS)
+    flags = [(name, options[name]) for name in wanted if options[name]] + [(limits, each) for each in options[limits]]
     return shlex.join(word for name, value in flags for word in (f"--{name.replace('_', '-')}", value))

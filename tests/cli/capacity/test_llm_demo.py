@@ -34,6 +34,14 @@ def test_what_is_not_given_is_filled_in_and_said() -> None:
     assert said.endswith("--start-users 10 --slo 'p99<2s'")
 
 
+def test_tiers_have_limits_of_their_own() -> None:
+    options = options_of("--tier", "gold:tpot.p95<15ms", "--tier", "silver:tpot.p95<25ms")
+    said = fill_in(options)
+
+    assert (options["in"], options["slo"]) == ("users", None)
+    assert said.endswith("--start-users 10 --tier 'gold:tpot.p95<15ms' --tier 'silver:tpot.p95<25ms'")
+
+
 @pytest.mark.parametrize(
     ("arguments", "left_open"),
     [
@@ -58,8 +66,7 @@ def test_what_another_flag_stands_for_is_left_open(arguments: list[str], left_op
         (["--demo", "--llm", "--factories-file", "f.py"], "leave out --factories-file"),
         (["--demo", "--llm", "http://127.0.0.1:9/v1"], "leave out URL"),
         (["--demo", "--llm", "--turns", "0"], "--turns"),
-        (["--demo", "--llm", "--in", "rps"], "--llm searches for users or sessions, with --slo: leave out --in rps."),
-        (["--demo", "--llm", "--tier", "gold:ttft.p95<1s"], "with --slo: leave out --tier."),
+        (["--demo", "--llm", "--in", "rps"], "--llm searches for users or sessions: leave out --in rps."),
     ],
 )
 def test_bad_input_is_one_sentence(arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
