@@ -24,9 +24,11 @@ from inference_benchmarker.wave.files.counts_file import read_counts
 from inference_benchmarker.wave.files.identity import check_of_wave, require_unchanged
 from inference_benchmarker.wave.files.instances_file import read_instances
 from inference_benchmarker.wave.files.requests_file import Requests, read_requests
+from inference_benchmarker.wave.files.timeline_file import check_timeline
 from inference_benchmarker.wave.plan_file import scheduled
 from inference_benchmarker.wave.report_check import check_report
 from inference_benchmarker.wave.stored_verdict import is_judged_by_today, of_other_rules, stored_verdict
+from inference_benchmarker.words.text import one_line
 from inference_benchmarker.words.units import NS
 
 if TYPE_CHECKING:
@@ -117,6 +119,24 @@ def reservations(wave: FinishedWave) -> Iterator[str]:
         yield WITHOUT
     if clause := of_other_rules(wave.verdict):
         yield clause
+
+
+def side_problems(run_dir: RunDir, wave: FinishedWave) -> Iterator[str]:
+    """Sentences on files that are not as the wave left them, and from which none of its numbers is computed.
+
+    An earlier version stored no digest of a timeline: it is compared with the requests.
+    """
+    digests = read_digests(run_dir.summary) if is_file(run_dir.summary) else {}
+    for path in (run_dir.timeline, run_dir.report, run_dir.client_csv):
+        try:
+            require_unchanged(path, digests)
+        except BenchmarkError as error:
+            yield f"{error.message} No number is computed from it."
+    if run_dir.timeline.name not in digests and is_file(run_dir.timeline):
+        try:
+            check_timeline(run_dir.timeline, wave)
+        except (OSError, *UNREADABLE) as error:
+            yield f"{run_dir.timeline}: does not fit its wave ({one_line(str(error), 200)})."
 
 
 def plan_of(run_dir: RunDir, described: dict[str, Any]) -> WavePlan:

@@ -119,7 +119,7 @@ class AiperfResult:
         try:
             require_digest(data)  # an earlier version wrote none
             found = decoded({**data, "folder": str(folder)}, cls)
-            check_result(found, data)
+            check_result(found.to_json(), data)
             return found
         except UNREADABLE as error:
             raise foreign(folder / SUMMARY, error) from None

@@ -14,10 +14,12 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from server_capacity.aiperf.export import AiperfResult
-
 _RISING = ("min", "p50", "p90", "p95", "p99", "max")
 _DERIVED = ("fired", "success_rate", "server_rps", "exit_code")
+_SIZES = (
+    *("start_unix_s", "duration_s", "requests", "ok", "unanswered", "tokens_in", "tokens_out", "tokens_out_per_s"),
+    "success_threshold",
+)
 _ROUNDING = 1e-6
 
 
@@ -36,41 +38,31 @@ def require_as_stored(folder: Path) -> None:
         raise foreign(run_dir.summary, error) from None
 
 
-def check_result(result: AiperfResult, stored: Mapping[str, Any]) -> None:
-    """Raise ValueError with the first number that aiperf's result cannot have, or that does not follow from others."""
+def check_result(result: Mapping[str, Any], stored: Mapping[str, Any]) -> None:
+    """Raise ValueError with the first number of ``stored`` that aiperf's result cannot have.
+
+    ``result``: what it says, with all that follows from its counts.
+    """
     _require_sizes(result)
-    failed = result.requests - result.ok
-    if failed < 0 or sum(result.errors.values()) != failed:
-        counted = sum(result.errors.values())
-        raise ValueError(f"{result.ok:,} of {result.requests:,} requests are ok, and {counted:,} have an error")
-    for name, values in result.times.items():
+    ok, requests, counted = result["ok"], result["requests"], sum(result["errors"].values())
+    if ok + counted != requests:
+        raise ValueError(f"{ok:,} of {requests:,} requests are ok, and {counted:,} have an error")
+    for name, values in result["times"].items():
         _check_time(name, values)
     for name in _DERIVED:
-        if name in stored and not math.isclose(stored[name], getattr(result, name), rel_tol=_ROUNDING, abs_tol=1e-9):
-            raise ValueError(
-                f"{name} is {stored[name]!r:.40}, and {getattr(result, name)!r:.40} follows from the counts"
-            )
+        if name in stored and not math.isclose(stored[name], result[name], rel_tol=_ROUNDING, abs_tol=1e-9):
+            raise ValueError(f"{name} is {stored[name]!r:.40}, and {result[name]!r:.40} follows from the counts")
 
 
-def _require_sizes(result: AiperfResult) -> None:
+def _require_sizes(result: Mapping[str, Any]) -> None:
     """None of them is negative, and a share is at most 1."""
-    numbers = (
-        "start_unix_s",
-        "duration_s",
-        "requests",
-        "ok",
-        "unanswered",
-        "tokens_in",
-        "tokens_out",
-        "tokens_out_per_s",
-    )
-    sizes: dict[str, float | None] = {name: getattr(result, name) for name in numbers}
-    sizes |= {f"errors.{key}": count for key, count in result.errors.items()}
+    sizes = {name: result[name] for name in _SIZES}
+    sizes |= {f"errors.{key}": count for key, count in result["errors"].items()}
     for name, size in sizes.items():
         if size is not None and size < 0:
             raise ValueError(f"{name:.40} is {size:g}")
-    if not 0 <= result.success_threshold <= 1:
-        raise ValueError(f"success_threshold is {result.success_threshold:g}")
+    if result["success_threshold"] > 1:
+        raise ValueError(f"success_threshold is {result['success_threshold']:g}")
 
 
 def _check_time(name: str, values: Mapping[str, float]) -> None:

@@ -171,6 +171,32 @@ def test_beside_aiperf_a_wave_whose_requests_are_gone_is_no_run_of_aiperf_alone(
     assert "requests.parquet: is missing." in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("name", ["timeline.csv", "summary.txt", "client.csv"])
+def test_a_file_from_which_nothing_is_computed_is_named_and_refuses_no_run(
+    run: RunDir, name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run.client_csv.write_text("unix_s,process,cpu_percent\n")
+    save_server_metrics(Wave.load(run.path))
+    code = main(["report", str(run.path)])
+    assert name not in capsys.readouterr().err
+    (run.path / name).write_text("")
+    assert main(["report", str(run.path)]) == code
+    assert f"{name}: was changed after the wave was stored. No number is computed from it." in capsys.readouterr().err
+    (run.path / name).unlink()
+    main(["compare", str(run.path), str(run.path)])
+    assert f"{name}: was taken away after the wave was stored." in capsys.readouterr().err
+
+
+def test_without_a_digest_a_timeline_of_other_rows_is_named(run: RunDir, capsys: pytest.CaptureFixture[str]) -> None:
+    without_digest(run)
+    code = main(["report", str(run.path)])
+    assert "timeline.csv" not in capsys.readouterr().err
+    lines = run.timeline.read_text().splitlines()
+    run.timeline.write_text("\n".join([lines[0], lines[2], lines[1], *lines[3:]]) + "\n")
+    assert main(["report", str(run.path)]) == code
+    assert f"{run.timeline}: does not fit its wave (" in capsys.readouterr().err
+
+
 def test_a_plot_says_that_a_timeline_was_changed(run: RunDir, capsys: pytest.CaptureFixture[str]) -> None:
     lines = run.timeline.read_text().splitlines()
     run.timeline.write_text("\n".join(lines[:1]) + "\n")

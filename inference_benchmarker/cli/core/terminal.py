@@ -48,13 +48,15 @@ def separate(*, quiet: bool | None) -> None:
 
 
 def say_reservations(waves: Iterable[Wave]) -> None:
-    """Say of which runs damage may go unnoticed, and which of them other rules judged."""
+    """Say of which runs damage may go unnoticed, which of them other rules judged, and which files were changed."""
     from inference_benchmarker.wave import reader
 
     for wave in waves:
         if wave.run_dir is not None:
             for clause in reader.reservations(wave):
                 say(f"{wave.run_dir.path}: {clause}.")
+            for problem in reader.side_problems(wave.run_dir, wave):
+                say(problem)
 
 
 def say_nothing(_: str) -> None:
