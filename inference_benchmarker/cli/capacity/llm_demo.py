@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shlex
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -9,9 +10,11 @@ from typing import TYPE_CHECKING, Any
 from inference_benchmarker.cli.capacity.users_flags import USERS
 from inference_benchmarker.cli.core.embedded import embedded_endpoint
 from inference_benchmarker.cli.core.terminal import passing, say
+from inference_benchmarker.system.files import replace_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
+    from pathlib import Path
 
 PROFILE = "8b-h100"
 # Sessions of little more than a second, so that a minute of load has fifty lengths of one. Each request costs the
@@ -53,13 +56,25 @@ def engine_of_demo(options: dict[str, Any], addresses: list[str], problems: list
         yield
         return
     passing("Starting the embedded LLM engine…", quiet=options["quiet"])
-    with embedded_endpoint(llm=PROFILE) as url:
+    with embedded_endpoint(llm=PROFILE) as url, _metrics_of(url) as metrics:
         filled = fill_in(options)
+        options["endpoint_config"] = options["endpoint_config"] or str(metrics)
         options["demo"] = None
         addresses.append(f"{url}/v1")
         if not options["quiet"]:
             say(f"For your own server: benchmark capacity http://HOST:PORT/v1 {filled}")
         yield
+
+
+@contextmanager
+def _metrics_of(url: str) -> Iterator[Path]:
+    """The configuration of the engine's metrics page, which has vLLM's names: they name what gave in."""
+    from inference_benchmarker.engine.processes.scratch import scratch_folder
+
+    with scratch_folder("benchmark_demo_") as folder:
+        config = folder / "vllm.json"
+        replace_file(config, json.dumps([{"stream": "prometheus", "scrape_url": f"{url}/metrics", "preset": "vllm"}]))
+        yield config
 
 
 def fill_in(options: dict[str, Any]) -> str:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import os
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 from urllib.request import urlopen
 
 import pytest
@@ -13,9 +14,8 @@ from inference_benchmarker import cli
 from inference_benchmarker.cli.capacity import capacity
 from inference_benchmarker.cli.capacity.llm_demo import fill_in
 from inference_benchmarker.cli.core.embedded import DEMO_URL
-
-if TYPE_CHECKING:
-    from pathlib import Path
+from server_capacity.metrics.config import load_config
+from server_capacity.metrics.prometheus.block import PageBlock
 
 SERVED = (36, 42)
 """Open sessions at which 0.4% and 17% of the turns miss the limit on TPOT: virtual time, 2,000 s each."""
@@ -83,6 +83,10 @@ def test_the_engine_runs_while_the_search_does(monkeypatch: pytest.MonkeyPatch) 
         (url,) = addresses
         with urlopen(f"{url.removesuffix('/v1')}/metrics") as answer:  # noqa: S310 - our own
             seen.append((options["demo"], problems, b"vllm:num_requests_running" in answer.read()))
+        (block,) = load_config(Path(options["endpoint_config"]))
+        assert isinstance(block, PageBlock)
+        assert block.url == f"{url.removesuffix('/v1')}/metrics"
+        assert {"kv_cache_use", "preemptions", "prefix_cache_hit_rate"} <= {*block.names}
         return 0
 
     monkeypatch.setattr(capacity, "_run", searched)
