@@ -34,7 +34,7 @@ class Waits:
 
     def usual_s(self, wanted: Wanted) -> float:
         """The time by which a metric has usually come; 0 where it is not waited for."""
-        if self.is_nowhere(wanted):
+        if self._is_skipped(wanted):
             return 0.0
         usual = self.first_s(wanted.publisher) if wanted.publisher in self.silent else wanted.lag + wanted.period
         return usual if wanted.wait is None else min(usual, wanted.wait)
@@ -62,7 +62,7 @@ class Waits:
         left = max(map(self.usual_s, self.wanted)) - over_s
         if left < 1:
             return ""
-        usual = max(each.lag + each.period for each in self.wanted if not self.is_nowhere(each) and self._counts(each))
+        usual = max(each.lag + each.period for each in self.wanted if not self._is_skipped(each))
         arrival = f"they usually arrive {usual:g} s after the wave (Lag + Period)"
         given = [each.wait for each in self.wanted if each.wait is not None]
         if len(given) < len(self.wanted):
@@ -71,6 +71,7 @@ class Waits:
             return f" (waiting {left:.0f} s at most: {arrival})"
         return f" (waiting {left:.0f} s: {arrival}, {max(given):g} s at most)"
 
-    def _counts(self, wanted: Wanted) -> bool:
-        """Tells whether the metric lengthens the wait: nobody waits for the counter of who never had anything."""
-        return wanted.asked or wanted.publisher not in self.silent
+    def _is_skipped(self, wanted: Wanted) -> bool:
+        """Tells whether it does not lengthen the wait; nor does a count that nobody asked for, where nobody counts."""
+        counts_nothing = wanted.publisher in self.silent or wanted.variant in self.absent
+        return self.is_nowhere(wanted) or (counts_nothing and not wanted.asked)

@@ -70,6 +70,7 @@ def test_of_an_endpoint_that_does_not_exist_nothing_but_what_is_published_is_wai
     assert rows["CPUUtilization"].statistics == {"Average": 50}
     assert rows["CPUUtilization"].instances == (), "nobody's instances"
     assert not any("requests counted" in text for text in said)
+    assert max(seconds_in(said)) == 1, "nor is the period of what is not waited for announced"
 
 
 def test_an_endpoint_of_another_account_has_its_metrics(fake: FakeCloudWatch) -> None:
