@@ -32,5 +32,5 @@ class PrefixCache:
         blocks.hold(found)
         more = blocks.take(min(len(chain) - len(found), blocks.free))
         blocks.name(more, chain[len(found) :])
-        blocks.release([*found, *more])
+        blocks.release([*found, *more], len(found) + len(more))
         return min(len(found), (len(prompt) - 1) // BLOCK) * BLOCK

@@ -12,7 +12,8 @@ if TYPE_CHECKING:
 class KvBlocks:
     """So many blocks, numbered from 0. Each is held by some texts or free; a free one keeps its tokens until taken.
 
-    Free blocks are taken in the order in which they became free, so that the least recently used go first.
+    Free blocks that are not full are taken first: nobody finds their tokens. The others are taken in the order in which
+    they became free, so that the least recently used go first.
     """
 
     def __init__(self, count: int) -> None:
@@ -78,13 +79,15 @@ class KvBlocks:
             if self._named.setdefault(name, block) != block:
                 self._doubles.setdefault(name, []).append(block)
 
-    def release(self, blocks: Sequence[int]) -> None:
-        """A text holds these no longer; of those that nobody holds, the end of the text goes before its beginning."""
+    def release(self, blocks: Sequence[int], full: int) -> None:
+        """A text no longer holds these, the first ``full`` of which are; its end goes before its beginning."""
         holders, free = self._holders, self._free
         for block in reversed(blocks):
             holders[block] -= 1
             if not holders[block]:
                 free[block] = None
+        for block in blocks[full:]:
+            free.move_to_end(block, last=False)
 
     def _forget(self, block: int) -> None:
         """Nobody finds its tokens here any more."""

@@ -1,8 +1,8 @@
 """The tokens that each step of the LLM engine computes: vLLM's order of scheduling, without time. Pure.
 
 A request that is decoding computes one token in each step, and all such do. So a step looks only at those to which
-something happens in it: they need another block, complete a piece of their answer, or end. The cost of a step is that
-of these, whatever the size of the batch.
+something happens in it: they need another block, fill one, complete a piece of their answer, or end. The cost of a step
+is that of these, whatever the size of the batch.
 """
 
 from __future__ import annotations
@@ -43,7 +43,8 @@ class Scheduler:
     Running requests come first, in the order in which they were taken up. One that needs a block when there is none
     preempts the youngest that runs, which loses its blocks, goes to the front of those that wait, and has to compute
     again what is not in the cache. Then, in a step without preemption, those that wait are taken up first come, first
-    served, as long as there are tokens in the step, places and blocks. A prompt may take several steps.
+    served, as long as there are tokens in the step, places, and blocks for the whole prompt, which may take several
+    steps.
     """
 
     def __init__(self, rules: EngineRules) -> None:
@@ -119,8 +120,7 @@ class Scheduler:
             self._settle(job)
             self._leads -= job.lead
         self._chunks = [chunk for chunk in self._chunks if chunk.job is not job]
-        self.blocks.release(job.blocks)
-        job.blocks, job.due_step = [], NEVER
+        self._release(job)
 
     def _due_now(self) -> list[TokenJob]:
         """Those that are decoding and to whom something happens in this step, in the order of the batch."""
@@ -129,14 +129,17 @@ class Scheduler:
         return sorted(due, key=lambda job: job.order)
 
     def _grow(self, preempted: list[TokenJob]) -> None:
-        """Give a block to each that is decoding and has none for its next token."""
+        """Give a block to each that is decoding and has none for its next token; one that this token fills is full."""
         due = self._due_now()
         for job in due:
-            if job.due_step != self._step or (job.lead + self._step) % self.rules.block_size:
-                continue  # preempted meanwhile, or has room
-            self._settle(job)
-            if self._make_room(job, 1, preempted):
+            if job.due_step != self._step:
+                continue  # preempted meanwhile
+            done = job.lead + self._step
+            if done % self.rules.block_size == 0:
+                if not self._make_room(job, 1, preempted):
+                    continue
                 job.blocks += self.blocks.take(1)
+            self._fill_up(job, done + 1)
         self._due[self._step] = due
 
     def _fill(self, job: TokenJob, budget: int, chunks: list[Chunk], preempted: list[TokenJob]) -> int:
@@ -154,24 +157,23 @@ class Scheduler:
         found = blocks.find(job.chain, (job.known - 1) // size)
         done = len(found) * size
         tokens = min(job.known - done, budget)
-        need = self._blocks_for(done + tokens) - len(found)
-        if need + blocks.free_among(found) > blocks.free:
+        if self._blocks_for(job.known) - len(found) + blocks.free_among(found) > blocks.free:
             return 0
         self.waiting.popleft()
         blocks.hold(found)
-        job.blocks, job.done = found, done
+        job.blocks, job.done, job.full = found, done, len(found)
         job.order = self._taken_up = self._taken_up + 1
         self._running[job] = None
         if done + tokens < job.known:
             self._filling = job
-        self._add_chunk(job, tokens, need, chunks)
+        self._add_chunk(job, tokens, self._blocks_for(done + tokens) - len(found), chunks)
         return tokens
 
     def _add_chunk(self, job: TokenJob, tokens: int, need: int, chunks: list[Chunk]) -> None:
         job.blocks += self.blocks.take(need)
         job.computed += tokens
         chunks.append(Chunk(job, job.done, tokens))
-        self._name(job, job.done, job.done + tokens)
+        self._fill_up(job, job.done + tokens)
 
     def _make_room(self, job: TokenJob, need: int, preempted: list[TokenJob]) -> bool:
         """Preempt the youngest, one after the other, until that many blocks are free; False: the job itself was."""
@@ -189,8 +191,8 @@ class Scheduler:
         else:
             self._settle(job)
             self._leads -= job.lead
-        self.blocks.release(job.blocks)
-        job.blocks, job.done, job.due_step = [], 0, NEVER
+        self._release(job)
+        job.done = 0
         job.preemptions += 1
         self.waiting.appendleft(job)
 
@@ -198,7 +200,6 @@ class Scheduler:
         """Count what a job that is decoding has done before this step."""
         done = job.lead + self._step
         job.computed += done - job.done
-        self._name(job, job.done, done)
         job.done, job.produced = done, done + 1 - job.prompt
 
     def _go_on(self, job: TokenJob) -> None:
@@ -207,17 +208,23 @@ class Scheduler:
         if not left:
             self._leads -= job.lead
             del self._running[job]
-            self.blocks.release(job.blocks)
-            job.blocks, job.due_step = [], NEVER
+            self._release(job)
             return
         piece = job.tokens_per_piece - job.produced % job.tokens_per_piece
-        job.due_step = self._step + min(-job.done % self.rules.block_size, min(piece, left) - 1)
+        room = -job.done % self.rules.block_size  # 0: it needs a block at once; else the last of these fills one
+        job.due_step = self._step + min(max(0, room - 1), min(piece, left) - 1)
         self._due[job.due_step].append(job)
 
-    def _name(self, job: TokenJob, before: int, done: int) -> None:
-        """The blocks that became full when so many tokens were done after those before can be found from now on."""
-        full = slice(before // self.rules.block_size, done // self.rules.block_size)
-        self.blocks.name(job.blocks[full], job.chain[full])
+    def _fill_up(self, job: TokenJob, done: int) -> None:
+        """The blocks that are full with so many tokens can be found from now on, also in the step that fills them."""
+        full = done // self.rules.block_size
+        if full > job.full:
+            self.blocks.name(job.blocks[job.full : full], job.chain[job.full : full])
+            job.full = full
+
+    def _release(self, job: TokenJob) -> None:
+        self.blocks.release(job.blocks, job.full)
+        job.blocks, job.due_step = [], NEVER
 
     def _blocks_for(self, tokens: int) -> int:
         return -(-tokens // self.rules.block_size)

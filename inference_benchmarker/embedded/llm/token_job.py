@@ -31,6 +31,7 @@ class TokenJob:
         "due_step",
         "finish_ns",
         "first_token_ns",
+        "full",
         "interrupted_ns",
         "lead",
         "order",
@@ -55,11 +56,12 @@ class TokenJob:
         self.computed = 0
         self.preemptions = 0
         # The scheduler's: tokens of prompt and answer whose keys and values are in blocks, tokens of the answer that
-        # there are, and the blocks. While it is decoding, the first two are those when it was last looked at, and
-        # ``lead`` + step is what is done before a step.
+        # there are, the blocks, and how many of these are full or will be when the step is over. While it is decoding,
+        # the first two are those when it was last looked at, and ``lead`` + step is what is done before a step.
         self.done = 0
         self.produced = 0
         self.blocks: list[int] = []
+        self.full = 0
         self.lead = 0
         # The step that has to look at it (NEVER: none), and its place among those that run.
         self.due_step = NEVER

@@ -92,7 +92,8 @@ class PlainEngine:
             hits = self._hits(plain)
             new = min(len(plain.text) - len(hits) * size, budget)
             need = -(-(len(hits) * size + new) // size) - len(hits)
-            if need + sum(block.holders == 0 for block in hits) > len(self.free):
+            whole = -(-len(plain.text) // size) - len(hits)
+            if whole + sum(block.holders == 0 for block in hits) > len(self.free):
                 break
             self.waiting.pop(0)
             self.running.append(plain)
@@ -115,8 +116,7 @@ class PlainEngine:
             block.holders, block.text = 1, None
             plain.blocks.append(block)
         work.append((plain, plain.done, new))
-        if plain.is_filling:
-            self._name(plain, plain.done + new)
+        self._name(plain, plain.done + new)
 
     def _name(self, plain: Plain, done: int) -> None:
         size = self.rules.block_size
@@ -139,7 +139,7 @@ class PlainEngine:
         for block in reversed(plain.blocks):
             block.holders -= 1
             if not block.holders:
-                self.free.append(block)
+                self.free.insert(0 if block.text is None else len(self.free), block)
         plain.blocks = []
 
     def _preempt(self, plain: Plain) -> None:
@@ -161,7 +161,6 @@ class PlainEngine:
         for plain, done, new in work:
             plain.done = done + new
             plain.computed += new
-            self._name(plain, plain.done)
             if plain.done == len(plain.text):
                 plain.is_filling = False
                 plain.produced += 1

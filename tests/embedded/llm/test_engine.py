@@ -154,6 +154,32 @@ def test_the_last_token_of_a_prompt_is_always_computed() -> None:
     assert [job.cached for job in run(Engine(H100), asked)] == [0, 32, 48, 32, 0, 0]
 
 
+def test_a_prompt_waits_until_there_is_room_for_all_of_it() -> None:
+    rules = replace(STEADY, kv_tokens=160, max_num_batched_tokens=32, max_num_seqs=8)
+    first, long, short = run(Engine(rules), [Asked(0, [1] * 60, [0] * 5), Asked(1, [2] * 100, [0]), Asked(2, [3], [0])])
+    assert first.finish_ns == long.start_ns  # there is room for a first piece of it from the beginning on
+    assert (short.start_ns or 0) > (long.start_ns or 0)
+    assert sum(job.preemptions for job in (first, long, short)) == 0
+
+
+def test_blocks_that_are_not_full_are_taken_before_those_that_can_be_found() -> None:
+    texts = [[1] * 33, [2] * 20, [3] * 10, [1] * 33]
+    asked = [Asked(at * 10**12, text, [0]) for at, text in enumerate(texts)]
+    # The third takes the end of the second, not that of the first.
+    assert [job.cached for job in run(Engine(replace(STEADY, kv_tokens=64)), asked)] == [0, 0, 0, 32]
+
+
+def test_a_block_that_an_answer_fills_is_found_in_that_very_step() -> None:
+    text = list(range(40))
+    for step, cached in ((20, 16), (21, 32)):
+        with case(step):
+            engine, job = Engine(STEADY), TokenJob(35, 1, chain_of(text, 16))
+            engine.offer(0, TokenJob(10, 30, chain_of(text, 16), 30))
+            engine.offer(round((5.1 + 10 * step) * MS) - 1, job)
+            engine.take_ready(FOR_EVER)
+            assert job.cached == cached
+
+
 def test_hits_are_those_of_a_trie_when_the_cache_is_large() -> None:
     engine, size = Engine(H100), H100.block_size
     trie: set[tuple[int, ...]] = set()
