@@ -45,7 +45,7 @@ def offered(engine: Engine, asked: list[Asked]) -> list[TokenJob]:
     """All that is asked, served to its end; an answer is reported once it is whole."""
     jobs = []
     for at_ms, prompt, output, chain in asked:
-        jobs.append(TokenJob(prompt, output, chain[: prompt // engine.rules.block_size], output))
+        jobs.append(TokenJob(prompt, output, chain[: (prompt + output) // engine.rules.block_size], output))
         engine.offer(round(at_ms * 1e6), jobs[-1])
     engine.take_ready(_FOR_EVER)
     return jobs

