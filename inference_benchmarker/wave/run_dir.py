@@ -188,7 +188,7 @@ class RunDir:
 
     @property
     def aiperf_summary(self) -> Path:
-        """What was read from aiperf's own files."""
+        """The values that were read from aiperf's own files."""
         return self.aiperf / "summary.json"
 
     @property
