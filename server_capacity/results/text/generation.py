@@ -112,6 +112,7 @@ def after_overload(found: CapacityResult) -> Iterator[str]:
 def _gave_in(found: CapacityResult, after: StretchRow) -> Iterator[str]:
     """The server's metrics at the first rate after overload, beside those at about the same rate before."""
     rows = [each for each in found.stretches or [] if each.purpose not in AFTER and each.rate and each.metrics]
+    rows = [each for each in rows if not each.void]
     before = min(rows, key=lambda each: abs(math.log(each.rate / after.rate)), default=None)
     if before is None or not after.metrics:
         yield "No metrics of the server were read that would tell the cause."
