@@ -12,7 +12,9 @@ from server_capacity.search.curve import COARSE
 from server_capacity.search.growth import known_from_below
 from server_capacity.search.limit_bracket import LimitBracket, clearly_broken, known_of, lowest_of
 from server_capacity.search.low_rate_check import (
+    ONE_AT_A_TIME,
     UNDECIDED,
+    breaking,
     counts_text,
     if_long_enough,
     lower_rates,
@@ -39,6 +41,7 @@ if TYPE_CHECKING:
 LEAST_OF_A_SIDE = 4
 LEAST_EXPECTED, CLEARLY, WELL_ABOVE = 8.0, 0.7, 1.1
 ALIKE, UNLIKELY = 0.2, 0.002
+SLOWER = "give a lower --start-rps, or more with --time"
 
 
 def estimate_of(bracket: LimitBracket) -> Estimate:
@@ -56,7 +59,8 @@ def answer(limits: Sequence[Limit], settings: Settings, stretches: Sequence[Stre
     """The final one, from stretches whose slices were counted by due time."""
     lasting = without_slow_down(limits, without_warm_up(limits, stretches))
     stretches = without_accidents(limits, lasting)
-    found = with_support(limits, stretches, _answer(limits, settings, stretches, lasting))
+    found = _without_undecided(limits, stretches, _answer(limits, settings, stretches, lasting))
+    found = with_support(limits, stretches, found)
     return if_long_enough(stretches, if_it_lasts(settings, stretches, found))
 
 
@@ -114,15 +118,22 @@ def _without_rate(
     stretches: Sequence[Stretch],
     estimates: tuple[Estimate, ...],
 ) -> Answer:
-    clean = [stretch.rate for stretch in stretches if stretch.rate > 0 and stretch.is_usable]
     if lowest.broken is not None:
-        outcome, reason = _broken_at(limits, lowest, stretches)
+        place = next((place for place, limit in enumerate(limits) if limit.expression == lowest.name), None)
+        if place is None:
+            reason = f"at {lowest.broken:.3g}/s requests arrive faster than they are answered"
+            return Answer("not_kept", limit=lowest.name, reason=reason, estimates=estimates)
+        outcome, reason = _broken_at(limits[place], place, stretches, lowest.broken)
         return Answer(outcome, limit=lowest.name, reason=reason, estimates=estimates)
-    if not clean:
+    if not any(stretch.rate > 0 and stretch.is_usable for stretch in stretches):
         return Answer("cannot_tell", reason="every stretch was discarded", estimates=estimates)
-    if (open_ := _undecided(limits, stretches, estimates)) is not None:
-        return open_
-    most = max(clean)
+    return _undecided(limits, stretches, estimates) or _unbroken(limits, settings, stretches, estimates)
+
+
+def _unbroken(
+    limits: Sequence[Limit], settings: Settings, stretches: Sequence[Stretch], estimates: tuple[Estimate, ...]
+) -> Answer:
+    most = max(stretch.rate for stretch in stretches if stretch.rate > 0 and stretch.is_usable)
     if settings.max_rps is not None and most >= settings.max_rps * 0.999:
         reason = f"every limit is met at the highest rate allowed, {settings.max_rps:g}/s"
         return Answer("at_least", at_least=most, reason=reason, estimates=estimates)
@@ -139,29 +150,46 @@ def _undecided(limits: Sequence[Limit], stretches: Sequence[Stretch], estimates:
     name = next((name for name, text in texts.items() if text), None)
     if name is None:
         return None
-    listed = tuple(
-        replace(each, kept_everywhere=each.kept_everywhere and not texts.get(each.limit)) for each in estimates
-    )
+    place = next(place for place, limit in enumerate(limits) if limit.expression == name)
+    if breaking(_lowest(whole_points(stretches, place)), limits[place].allowed):
+        outcome, reason = _broken_at(limits[place], place, stretches)
+        return Answer(outcome, limit=name, reason=reason, estimates=tuple(estimates))
     met, reason = shown(limits, stretches), f"{texts[name]}, {UNDECIDED}"
-    return Answer("cannot_tell", limit=name, at_least=met, reason=reason, estimates=listed)
+    return Answer("cannot_tell", limit=name, at_least=met, reason=reason, estimates=tuple(estimates))
+
+
+def _without_undecided(limits: Sequence[Limit], stretches: Sequence[Stretch], found: Answer) -> Answer:
+    """The answer, whose limits are met at every rate only if no step had more over than may be."""
+    undecided = {limit.expression for place, limit in enumerate(limits) if undecided_at(limit, place, stretches)}
+    listed = (
+        replace(each, kept_everywhere=each.kept_everywhere and each.limit not in undecided) for each in found.estimates
+    )
+    return replace(found, estimates=tuple(listed))
+
+
+def _lowest(points: Sequence[Point]) -> list[Point]:
+    lowest = min((each.rate for each in points), default=0.0)
+    return [each for each in points if each.rate == lowest]
 
 
 def _broken_at(
-    limits: Sequence[Limit], lowest: LimitBracket, stretches: Sequence[Stretch]
+    limit: Limit, place: int, stretches: Sequence[Stretch], broken: float = 0.0
 ) -> tuple[Literal["not_kept", "cannot_tell"], str]:
-    """No rate keeps a limit, with the rate that broke it and its counts; unless lower ones may keep it."""
-    assert lowest.broken is not None
-    place = next((place for place, limit in enumerate(limits) if limit.expression == lowest.name), None)
-    if place is None:
-        return "not_kept", f"at {lowest.broken:.3g}/s requests arrive faster than they are answered"
-    allowed, points = limits[place].allowed, whole_points(stretches, place)
-    rate = lowest_breaking(points_of(stretches, place, pace_of(stretches)), allowed) or lowest.broken
-    up_to = [each for each in points if each.rate <= rate]
+    """No rate keeps a limit, with the rate that broke it and its counts; unless lower ones may keep it.
+
+    Where requests waited for one another at the lowest rate that was tried, a lower one may.
+    """
+    allowed, points, pace = limit.allowed, whole_points(stretches, place), pace_of(stretches)
+    rate = lowest_breaking(points_of(stretches, place, pace), allowed) or broken or _lowest(points)[0].rate
+    up_to = [each for each in points if each.rate <= rate] or points
+    there = [each for each in up_to if each.rate == rate] or up_to
     if lower := lower_rates(points, rate, allowed):
-        there = [each for each in up_to if each.rate == rate] or up_to
         return "cannot_tell", f"{counts_text(f'{rate:.3g}/s', there, allowed)}; {lower}"
-    where = ", the lowest rate tried," if rate <= min(each.rate for each in points) else " and below"
-    return "not_kept", counts_text(f"{rate:.3g}/s{where}", up_to or points, allowed)
+    tried = min(each.rate for each in stretches if each.rate > 0 and each.slices)
+    if limit.bound_s is not None and tried * pace.answer_s >= ONE_AT_A_TIME:
+        return "cannot_tell", f"{counts_text(f'{rate:.3g}/s', there, allowed)}; a lower rate may meet it: {SLOWER}"
+    where = ", the lowest rate tried," if rate <= tried else " and below"
+    return "not_kept", counts_text(f"{rate:.3g}/s{where}", up_to, allowed)
 
 
 def _overshot(limits: Sequence[Limit], settings: Settings, stretches: Sequence[Stretch], name: str) -> Memory | None:

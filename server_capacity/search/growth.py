@@ -65,7 +65,7 @@ def _worst(
         counts = [part.counts[place] for stretch in stretches for part in stretch.slices]
         of, over = sum(count.of for count in counts), sum(count.over for count in counts)
         if over >= least and over > most * limit.allowed * of:
-            worst, most = limit, over / (limit.allowed * of)
+            worst, most = limit, over / (limit.allowed * of) if limit.allowed else math.inf
     return worst
 
 

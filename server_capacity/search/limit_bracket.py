@@ -230,7 +230,7 @@ def _base(points: Sequence[Point], allowed: float, below: float) -> float:
     """The share over at low rates, as far as requests show that it is not 0; at most most of what is allowed."""
     of = sum(point.of for point in points if point.rate < below)
     over = sum(point.over for point in points if point.rate < below)
-    return min(over / (of + NONE_OVER / allowed), 0.7 * allowed)
+    return min(over / (of + NONE_OVER / allowed), 0.7 * allowed) if allowed else 0.0
 
 
 def _keeping_up(pace: Pace, ceiling: float | None, calm: Sequence[Stretch]) -> LimitBracket:

@@ -28,6 +28,8 @@ LEAST_EXPECTED, LEAST_ALLOWED = 3.0, 0.01
 WELL_BELOW, UNLIKELY = 0.75, 0.05
 """Rates below so much of another are evidence of it; so small is the chance of as few over, were load not why."""
 NOT_FAR, FURTHER = 4.0, 0.6
+ONE_AT_A_TIME = 0.5
+"""Requests in flight at a rate, on average, at which hardly any waits for another."""
 LEAST_BREAKING = 3
 """So many requests over are no accident of one."""
 UNDECIDED = "which does not decide it: give more with --time"
@@ -80,12 +82,15 @@ def with_support(limits: Sequence[Limit], stretches: Sequence[Stretch], found: A
             points = [point for point in points_of(stretches, place, pace_of(stretches)) if point.rate <= broken.rate]
             lower = ([point for point in points if point.rate <= WELL_BELOW * of] for of in (rate, broken.rate))
             low = next((some for some in lower if some), [])
-            text = counts_text(f"{broken.rate:.3g}/s and below", points, limit.allowed)
+            whole = [point for point in whole_points(stretches, place) if point.rate <= broken.rate]
+            text = counts_text(f"{broken.rate:.3g}/s and below", whole, limit.allowed)
             of, over = totals(low)
-            if over >= LEAST_BREAKING and over > limit.allowed * of and not _fewer(low, broken.share):
+            clear = over >= LEAST_BREAKING and over > limit.allowed * of and not _fewer(low, broken.share)
+            calm = lower_rates(whole, broken.rate, limit.allowed, LEAST_EXPECTED * of / over) if clear else ""
+            if clear and not calm:
                 reason = f"{text}, and a lower rate did not reduce it"
                 return Answer("not_kept", limit=found.limit, reason=reason, estimates=open_ones)
-            reason = f"{text}; at lower rates {over:,} of {of:,} were, {UNDECIDED}"
+            reason = f"{text}; {calm or f'at lower rates {over:,} of {of:,} were, {UNDECIDED}'}"
             return Answer("cannot_tell", limit=found.limit, reason=reason, estimates=open_ones)
     return found
 
@@ -144,11 +149,13 @@ def shown_by(counted: Sequence[tuple[float, Sequence[tuple[float, int, int]]]]) 
     return min((load for load in found if load is not None), default=None) if None not in found else None
 
 
-def lower_rates(points: Sequence[Point], rate: float, allowed: float) -> str:
-    """The requests at lower rates, in words, if no more are over than may be; empty where there are more, or none."""
-    low = [point for point in points if point.rate < rate]
-    of, over = totals(low)
-    return f"at lower rates {over:,} of {of:,} were, {UNDECIDED}" if low and over <= allowed * of else ""
+def lower_rates(points: Sequence[Point], rate: float, allowed: float, least: float = 1.0) -> str:
+    """The highest lower rate at which, of so many at ``least``, no more are over than may be, in words; or nothing."""
+    for lower in sorted({point.rate for point in points if point.rate < rate}, reverse=True):
+        of, over = totals([point for point in points if point.rate == lower])
+        if of >= least and over <= allowed * of:
+            return f"at {lower:.3g}/s {over:,} of {of:,} were, {UNDECIDED}"
+    return ""
 
 
 def breaking(points: Sequence[Point | UsersBlock], allowed: float) -> bool:

@@ -74,7 +74,7 @@ def slope_density(prior: Prior, load: Floats, log_slopes: Floats) -> Floats:
     if prior.most is None:
         return np.broadcast_to(wide, (len(load), log_slopes.shape[1]))
     if not prior.bursty:
-        refused = np.maximum(2.0, 1.5 + (np.log((1.0 - load) / prior.allowed) - 1.0) * load / (1.0 - load))
+        refused = np.maximum(2.0, 1.5 + (np.log((1.0 - load) / max(prior.allowed, 1e-9)) - 1.0) * load / (1.0 - load))
         return np.asarray(0.8 * normal(log_slopes, np.log(refused), 0.4) + 0.2 * wide)
     expected = slope_of_waits(prior.allowed, load)
     tells = (expected - 1.5) / expected * (expected > LEAST_SLOPE)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal
 from server_capacity.search.curve import COARSE
 from server_capacity.search.growth import beyond, doubtful, known_from_below, served_s
 from server_capacity.search.limit_bracket import lowest_of
-from server_capacity.search.low_rate_check import BENEATH, beneath
+from server_capacity.search.low_rate_check import BENEATH, ONE_AT_A_TIME, beneath
 from server_capacity.search.pace import Pace, is_unanswered, overloaded, pace_of, timed
 from server_capacity.search.retried_rate import (
     AGAIN,
@@ -40,7 +40,6 @@ NEAR_S = 8.0
 LEAST_SENT = 20.0
 LONGEST_PAUSE_S = 300.0
 AT_MOST_S = 30.0
-ONE_AT_A_TIME = 0.5
 NARROW_STEP = 0.99
 CLOSE = 1.2  # so near is what the client can send to what it cannot
 LEAST_LOAD_S = 60.0

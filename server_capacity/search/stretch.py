@@ -18,7 +18,7 @@ SHARED, AT_MOST = "shared", "at most"
 """Purposes of a rate that another search chose near its own answer, and of the highest that is allowed."""
 SHARED_OVERLOAD = "shared overload"
 """Purpose of the overload with which another search ended, and of what came right after it: it says nothing here."""
-NOTHING_VIOLATED = "no limit was violated in the given time: give more with --time"
+NOTHING_VIOLATED = "no limit was clearly violated in the given time: give more with --time"
 
 
 class Count(NamedTuple):
@@ -109,8 +109,8 @@ def with_client(reason: str, stretches: Sequence[Stretch]) -> str:
     if reason != NOTHING_VIOLATED or not late:
         return reason
     return (
-        f"no limit was violated in the given time, and {CLIENT} in {late} of {len(loads)} stretches: run fewer other "
-        "programs on it, or give more with --time"
+        f"no limit was clearly violated in the given time, and {CLIENT} in {late} of {len(loads)} stretches: run fewer "
+        "other programs on it, or give more with --time"
     )
 
 

@@ -30,10 +30,14 @@ NEAR = tuple((("above", "below")[place % 2], 24.0 - place, 12, 0.1 + 0.01 * (pla
 
 
 def test_what_is_over_at_the_answer_and_no_less_below_is_kept_at_no_rate() -> None:
-    found = answer([P95], Settings(), run(*GROWTH, *NEAR, (BENEATH, 10.0, 14, 0.1)))
+    growth = (("grow", 16.0, 3, 0.1), *GROWTH[1:])
+    found = answer([P95], Settings(), run(*growth, *NEAR, (BENEATH, 10.0, 14, 0.1)))
 
     assert (found.outcome, found.limit, found.rate, found.interval) == ("not_kept", "p95<75ms", None, None)
-    assert "a lower rate did not reduce it" in found.reason
+    assert mentions(found.reason, "at 10/s, the lowest rate tried", "14 of 140")
+    met = answer([P95], Settings(), run(*GROWTH, *NEAR, (BENEATH, 10.0, 14, 0.1)))
+    assert (met.outcome, met.rate) == ("cannot_tell", None)
+    assert mentions(met.reason, "at 16/s 0 of 48 were")
 
 
 def test_nobody_can_tell_where_the_few_requests_of_lower_rates_were_all_in_time() -> None:
@@ -78,7 +82,7 @@ def test_no_rate_is_said_to_miss_what_lower_ones_met() -> None:
         seed=28,
     ).answer
     assert found.outcome == "cannot_tell"
-    assert mentions(found.reason, "45.3/s", "146 of 252", "at lower rates 0 of 5 were")
+    assert mentions(found.reason, "45.3/s", "146 of 252", "at 1/s 0 of 5 were")
 
 
 def test_steps_with_more_over_than_may_be_leave_no_rate_that_met_every_limit() -> None:
@@ -170,3 +174,24 @@ def test_the_load_lasts_for_thirty_answers_at_least(
 
 def test_what_allows_nothing_is_broken_by_more_than_an_accident() -> None:
     assert [breaking([Point(1.0, 100, over, ())], 0.0) for over in (0, 2, 3)] == [False, False, True]
+
+
+def test_where_every_rate_tried_was_too_high_a_lower_one_may_meet_the_limit() -> None:
+    """10/s are served; from 100/s on, it was said that no rate met the limit."""
+    limit = Limit("p95<500ms", "response_time", 0.05, 0.5)
+    found = play(Queue(1, lambda _: 0.1), [limit], Settings(time_s=10.0, start_rps=100.0), seed=1).answer
+    assert found.outcome in ("cannot_tell", "found")
+
+
+def test_an_endpoint_that_answers_nothing_well_meets_its_limit_at_no_rate() -> None:
+    success = Limit("success>=0.95", "success", 0.05)
+    found = answer([success], Settings(), run(("grow", 1.0, 5, 1.0), ("grow", 4.0, 3, 1.0)))
+    assert (found.outcome, found.limit) == ("not_kept", "success>=0.95")
+
+
+def test_a_limit_that_allows_none_has_an_answer() -> None:
+    """A division by zero ended the search."""
+    none = Limit("success>=1", "success", 0.0)
+    for shares in ((0.0, 0.3), (0.3, 0.3), (0.0, 0.0)):
+        found = answer([none], Settings(), run(("grow", 4.0, 5, shares[0]), ("grow", 16.0, 5, shares[1])))
+        assert found.outcome in ("not_kept", "cannot_tell", "found")
