@@ -143,7 +143,9 @@ def renewed_instances(before: Iterable[Followed], now: Iterable[Followed]) -> tu
     for each in now:
         old = rows.get(each.of)
         if old is not None:
-            counts, source = (each.counts, each.source) if each.counts else (old.counts, old.source)
+            inferred = old.counts and each.source == INFERRED != old.source
+            newer = each if each.counts and not inferred else old
+            counts, source = newer.counts, newer.source
             each = replace(each, source=source, counts=counts, events=each.events or old.events)  # noqa: PLW2901 - the same, renewed
         rows[each.of] = each
     return tuple(rows.values())

@@ -22,6 +22,7 @@ _NUMBERS = (
     *("ledger", "success_rate", "latency", "response_time", "failed_latency", "lag", "build", "ttft", "itl", "tpot"),
     *("rates", "metrics", "labels", "finish_reasons", "errors", "tokens", "goodput", "repeats", "stages", "warmup"),
 )
+_BELOW = "success_below_threshold"
 _WITH_RATES = ("rates", "tokens", "goodput", "stages", "warmup")
 _ROUNDING = 1e-6  # of values that are summed in another order
 
@@ -40,6 +41,16 @@ def check_report(fields: Mapping[str, Any], found: Mapping[str, Any]) -> None:
         _compare("verdict", fields["verdict"], found["verdict"])
         _compare("exit_code", fields["exit_code"], found["exit_code"])
         _compare_limits(fields, found)
+    elif fields["verdict"] != PENDING:
+        _compare_success(fields, found)
+
+
+def _compare_success(fields: Mapping[str, Any], found: Mapping[str, Any]) -> None:
+    """Whatever the rules, a wave with exit code 0 has no success rate below its limit."""
+    missed = [each for each in found["findings"] if each["severity"] == "missed"]
+    odd = [each for each in missed if each["code"] == _BELOW or each["limit"].startswith("success")]
+    if odd and fields["exit_code"] == OK:
+        raise ValueError(f"exit_code is 0, but of the requests too few succeeded: {excerpt(odd[0]['measured'], 60)}")
 
 
 def check_verdict(fields: Mapping[str, Any]) -> None:

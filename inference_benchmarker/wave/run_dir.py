@@ -179,7 +179,8 @@ class RunDir:
     @property
     def aiperf_alone(self) -> bool:
         """Tells whether aiperf ran in it without a wave."""
-        return is_folder(self.aiperf) and not self.has_wave and not is_file(self.summary)
+        left = (self.summary, self.timeline, self.report)
+        return is_folder(self.aiperf) and not self.has_wave and not any(map(is_file, left))
 
     @property
     def aiperf(self) -> Path:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from inference_benchmarker.facts.instances import Count, Followed, ScalingEvent, gathered, renewed_instances
+from inference_benchmarker.facts.instances import INFERRED, Count, Followed, ScalingEvent, gathered, renewed_instances
 from inference_benchmarker.facts.scaling import Change, Rise, Scaling, rises, scalings
 from inference_benchmarker.words.units import NS
 from tests.waves import closed_plan, observe, on_time, open_plan, staged
@@ -147,3 +147,6 @@ def test_a_later_reading_keeps_what_was_counted() -> None:
     (found,) = renewed_instances([before], [later])
     assert found == Followed("a", "DescribeEndpoint", GROWN, (alarm(2),), ("new",))
     assert renewed_instances([before], []) == (before,)
+    inferred = Followed("a", INFERRED, counts((1, 4, None), (2, 4, None)))
+    assert renewed_instances([before], [inferred])[0].counts == GROWN
+    assert renewed_instances([inferred], [before])[0].source == "DescribeEndpoint"

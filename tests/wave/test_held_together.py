@@ -169,6 +169,8 @@ def test_beside_aiperf_a_wave_whose_requests_are_gone_is_no_run_of_aiperf_alone(
     run.requests.unlink()
     assert main(["report", str(run.path)]) == 2
     assert "requests.parquet: is missing." in capsys.readouterr().err
+    run.summary.unlink()
+    assert main(["report", str(run.path)]) == 2
 
 
 @pytest.mark.parametrize("name", ["timeline.csv", "summary.txt", "client.csv"])

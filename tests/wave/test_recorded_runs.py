@@ -18,6 +18,7 @@ from inference_benchmarker.cli import main
 from inference_benchmarker.verdict.verdict import RULES
 from inference_benchmarker.wave.stored_verdict import JUDGED_BEFORE
 from inference_benchmarker.words.units import NS
+from tests.waves import make_run
 from visualization.figures.reading import read_runs
 
 RECORDED = Path(__file__).parent / "recorded_runs"
@@ -161,3 +162,16 @@ def test_an_earlier_verdict_that_contradicts_itself_is_refused(
     (stored / "summary.json").write_text(json.dumps({**fields, **changes}))
     assert main(["report", str(stored)]) == 2
     assert expected in capsys.readouterr().err
+
+
+def test_no_rules_keep_a_success_rate_that_the_requests_miss(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Without a digest, a run that names no rules was VALID with exit code 0 above a success rate that failed."""
+    make_run(tmp_path / "run", 180, failed=60)
+    fields = json.loads((tmp_path / "run" / "summary.json").read_text())
+    kept = {name: value for name, value in fields.items() if name not in ("digest", "files", "judged_by")}
+    kept |= {"verdict": "VALID", "exit_code": 0, "findings": []}
+    (tmp_path / "run" / "summary.json").write_text(json.dumps(kept))
+    assert main(["report", str(tmp_path / "run")]) == 2
+    assert "too few succeeded" in capsys.readouterr().err

@@ -21,8 +21,9 @@ if TYPE_CHECKING:
     from server_capacity.results.types.capacity import CapacityResult, Kind, Tokens
     from server_capacity.results.types.search_waves import LimitRow, StretchRow
 
-FELL, FULL = 0.2, 0.9
-"""So much lower is a share of prefix hits that fell; from this share on a KV cache is full."""
+FELL, FULL, FILLED, MORE = 0.2, 0.9, 0.05, 1.5
+"""So much lower is a share of prefix hits that fell; from this share on a KV cache is full, so much more in use is a
+change, and so many times the preemptions are."""
 _KV_CACHE, _PREEMPTIONS, _PREFIX_HITS = "kv_cache_use", "preemptions", PREFIX_HIT_RATE
 
 
@@ -132,17 +133,18 @@ def cliff(found: CapacityResult, limits: Sequence[LimitRow]) -> Iterator[str]:
     rows = [each for each in found.stretches or [] if each.rate and each.metrics and not each.void]
     rows = [each for each in rows if each.purpose not in AFTER]
     missed = {each.number for each in rows if _is_missed(each, limits)}
-    before = max((each for each in rows if each.number not in missed), key=lambda each: each.rate, default=None)
+    met = [each for each in rows if each.number not in missed and any(share is not None for share in each.share_over)]
+    before = max(met, key=lambda each: each.rate, default=None)
     above = [each for each in rows if each.number in missed and before is not None and each.rate > before.rate]
     after = min(above, key=lambda each: each.rate, default=None)
     if before is None or after is None:
         return
     words = list(_changes(before.metrics or {}, after.metrics or {}, "before"))
-    if words and before.tokens_per_s is not None and after.tokens_per_s is not None:
+    if words and (after.tokens_per_s or 0.0) < (before.tokens_per_s or 0.0):
         words.append(f"{after.tokens_per_s:,.4g} tokens/s were generated ({before.tokens_per_s:,.4g} before)")
-    met, over = (rate_text(each.rate, None, unit_of(found)) for each in (before, after))
+    low, high = (rate_text(each.rate, None, unit_of(found)) for each in (before, after))
     if words:
-        yield f"Between {met}, where the limits were met, and {over}, the cache gave in: {'; '.join(words)}."
+        yield f"Between {low}, where the limits were met, and {high}, the cache gave in: {'; '.join(words)}."
 
 
 def _is_missed(row: StretchRow, limits: Sequence[LimitRow]) -> bool:
@@ -155,9 +157,9 @@ def _changes(before: Mapping[str, float], after: Mapping[str, float], when: str)
     hits = (before.get(_PREFIX_HITS), after.get(_PREFIX_HITS))
     if hits[0] is not None and hits[1] is not None and hits[0] - hits[1] >= FELL:
         yield f"{percent_text(hits[1])} of prompt tokens were in the prefix cache ({percent_text(hits[0])} {when})"
-    kv_cache = after.get(_KV_CACHE)
-    if kv_cache is not None and kv_cache >= FULL:
-        yield f"{percent_text(kv_cache)} of the KV cache was in use ({percent_text(before.get(_KV_CACHE, 0.0))})"
-    preempted = after.get(_PREEMPTIONS, 0.0)
-    if preempted > before.get(_PREEMPTIONS, 0.0):
-        yield f"{metric_text(preempted)} requests/s were preempted ({metric_text(before.get(_PREEMPTIONS, 0.0))})"
+    use = (before.get(_KV_CACHE), after.get(_KV_CACHE))
+    if use[0] is not None and use[1] is not None and use[1] >= FULL and use[1] - use[0] >= FILLED:
+        yield f"{percent_text(use[1])} of the KV cache was in use ({percent_text(use[0])})"
+    preempted = (before.get(_PREEMPTIONS), after.get(_PREEMPTIONS))
+    if preempted[0] is not None and preempted[1] is not None and preempted[1] > MORE * preempted[0]:
+        yield f"{metric_text(preempted[1])} requests/s were preempted ({metric_text(preempted[0])})"

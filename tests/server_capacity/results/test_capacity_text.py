@@ -345,6 +345,10 @@ def test_a_cache_that_gives_in_between_two_steps_is_named_though_the_endpoint_re
     assert "1.5% of prompt tokens were in the prefix cache (55.6% before); 98% of the KV cache was in use (39%)" in text
     assert "290 tokens/s were generated (350 before)." in text
     steady = [{**row, "metrics": calm} for row in rows]
+    always_full = [{**row, "metrics": {**full, "kv_cache_use": 0.97}} for row in rows]
+    unread = [rows[0] | {"metrics": {"tokens": 1.0}}, rows[1] | {"metrics": {"tokens": 1.0}}, *rows[2:]]
+    for others in (always_full, unread):
+        assert "gave in" not in to_text(searched(**more, stretches=others))
     assert "gave in" not in to_text(searched(**more, stretches=steady))
 
 
