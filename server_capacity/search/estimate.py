@@ -75,6 +75,9 @@ def _answer(
     holding = found[known.index(lowest)]
     if holding.rate is None or holding.interval is None:
         return _without_rate(limits, lowest, settings, stretches, estimates)
+    holding = min((each for each in found if each.interval is not None), key=lambda each: each.rate or math.inf)
+    assert holding.rate is not None  # as every estimate with an interval has one
+    assert holding.interval is not None
     rate, interval = holding.rate, holding.interval
     memory = _overshot(limits, settings, warm, holding.limit)
     if memory is not None and memory.below.interval is not None:

@@ -16,6 +16,7 @@ from server_capacity.search.limits import Limit, held_against
 from server_capacity.search.settings import Settings
 from server_capacity.search.stretch import Count, Slice, Stretch, with_client
 from tests.mentions import mentions
+from tests.server_capacity.search.queues import Queue, play
 from tests.server_capacity.search.runs import run
 
 P99 = Limit("p99<100ms", "response_time", 0.01, 0.1)
@@ -226,3 +227,12 @@ def test_a_median_is_estimated_from_rates_on_either_side_of_the_limit() -> None:
     assert found.interval is not None
     assert 98 < found.rate < 102
     assert found.interval.width < 10
+
+
+def test_no_limit_of_the_table_gives_a_lower_rate_than_the_answer() -> None:
+    """In 13 of 55 searches with three limits one did, once intervals were made as wide as the fits of the others."""
+    limits = [Limit("p95", "response_time", 0.05, 0.1), Limit("p90", "response_time", 0.1, 0.064)]
+    for seed in range(8):
+        queue = Queue(1 + seed % 2, lambda draw: draw.expovariate(50))
+        found = play(queue, limits, Settings(time_s=30.0), seed=seed).answer
+        assert all(each.rate is None or each.rate >= (found.rate or 0.0) * 0.999 for each in found.estimates), seed
