@@ -403,7 +403,7 @@ def test_what_cannot_be_reached_is_the_reason() -> None:
 
 
 def test_a_server_that_hangs_is_asked_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("server_capacity.metrics.prometheus.promql.api.TIMEOUT_S", 1.5)
+    monkeypatch.setattr("server_capacity.metrics.prometheus.promql.api.TIMEOUT_S", 0.3)
     with listen() as sock:
         url = f"http://127.0.0.1:{sock.getsockname()[1]}"
         found = collect({**SERVER, "url": url, "queries": {str(i): "up" for i in range(500)}})
