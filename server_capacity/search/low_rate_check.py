@@ -115,8 +115,8 @@ def lowest_breaking(points: Sequence[Point], allowed: float) -> float | None:
 
 def whole_points(stretches: Sequence[Stretch], place: int) -> list[Point]:
     """All requests of each stretch that counts, by limit number ``place``: as a report shows them."""
-    usable = [each for each in stretches if each.rate > 0 and each.is_usable]
-    counted = [(each.rate, [part.counts[place] for part in each.slices]) for each in usable]
+    valid = [each for each in stretches if each.rate > 0 and not each.void]
+    counted = [(each.rate, [part.counts[place] for part in each.slices]) for each in valid]
     points = [Point(rate, sum(each.of for each in some), sum(each.over for each in some), ()) for rate, some in counted]
     return [point for point in points if point.of]
 
