@@ -1,4 +1,4 @@
-"""The time slice of this process: a short one, so that the kernel lets it run soon after it wakes.
+"""When the kernel lets this process run: a worker right after it wakes, the primary after the workers.
 
 Since Linux 6.12 a process may ask for its slice (``sched_attr.sched_runtime``); one with a shorter slice has an earlier
 deadline, and so runs before those that are busy (EEVDF). Over time each gets as much of the CPU as before.
@@ -28,6 +28,17 @@ def ask_for_short_slices() -> bool:
     nice = os.getpriority(os.PRIO_PROCESS, 0)
     attributes = _ATTR.pack(_ATTR.size, os.SCHED_OTHER, 0, nice, 0, SHORT_NS, 0, 0, 0, 0)
     return not ctypes.CDLL(None).syscall(_SET, 0, ctypes.create_string_buffer(attributes), 0)
+
+
+def give_way() -> bool:
+    """Let processes that wake run before this one (SCHED_BATCH), and tell whether the kernel will; it gets as much CPU.
+
+    So do its children. A process that is not of the usual scheduling class asks for nothing.
+    """
+    if not sys.platform.startswith("linux") or os.sched_getscheduler(0) != os.SCHED_OTHER:
+        return False
+    os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))
+    return True
 
 
 def slice_ns() -> int:

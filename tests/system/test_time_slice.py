@@ -1,4 +1,4 @@
-"""A short time slice is asked for without a change of priority or scheduling class."""
+"""A short time slice is asked for without a change of priority or scheduling class; and a process gives way."""
 
 from __future__ import annotations
 
@@ -44,3 +44,16 @@ def test_the_slice_is_short_and_the_priority_as_before(how: str, more_nice: int)
 def test_a_process_of_another_class_is_left_as_it_is() -> None:
     taken, before, after, _, policy = shown("batch")
     assert (taken, before, policy) == (0, after, os.SCHED_BATCH)
+
+
+GIVING_WAY = """
+import os
+from inference_benchmarker.system.time_slice import give_way
+print(int(give_way()), os.sched_getscheduler(0), os.getpriority(os.PRIO_PROCESS, 0), int(give_way()))
+"""
+
+
+def test_a_process_gives_way_once_and_keeps_its_priority() -> None:
+    done = subprocess.run([sys.executable, "-c", GIVING_WAY], stdout=subprocess.PIPE, text=True, check=True)
+    nice = os.getpriority(os.PRIO_PROCESS, 0)
+    assert list(map(int, done.stdout.split())) == [1, os.SCHED_BATCH, nice, 0]

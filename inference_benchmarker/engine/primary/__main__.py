@@ -37,6 +37,7 @@ from inference_benchmarker.engine.primary.stats_files import StatsFiles
 from inference_benchmarker.engine.primary.transport import Transport
 from inference_benchmarker.plan.pacing import TokenBucket
 from inference_benchmarker.plan.plan import WavePlan
+from inference_benchmarker.system.time_slice import give_way
 from inference_benchmarker.wave.plan_file import scheduled
 from inference_benchmarker.wave.run_dir import RunDir
 from inference_benchmarker.wave.spool.spool import DISK_FULL
@@ -238,6 +239,7 @@ def main() -> None:
     if not line:  # there is no wave after all
         return
     job = json.loads(line)
+    give_way()
     run_dir = RunDir(Path(job["run_dir"]))
     plan = scheduled(WavePlan.from_json(job["plan"]), run_dir)
     set_up_logging(debug=plan.debug)
