@@ -28,7 +28,7 @@ from server_capacity.search.pace import Pace, overloaded, pace_of
 from server_capacity.search.points import SATURATED, points_of
 from server_capacity.search.retried_rate import without_accidents, without_warm_up
 from server_capacity.search.slow_down import if_it_lasts, without_slow_down
-from server_capacity.search.stretch import NOTHING_VIOLATED
+from server_capacity.search.stretch import NOTHING_VIOLATED, TOO_FEW
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -136,15 +136,18 @@ def _without_rate(
 def _unbroken(
     limits: Sequence[Limit], settings: Settings, stretches: Sequence[Stretch], estimates: tuple[Estimate, ...]
 ) -> Answer:
+    """At least what enough requests show, where the most that is allowed or that the client could do was tried."""
     most = max(stretch.rate for stretch in stretches if stretch.rate > 0 and stretch.is_usable)
+    met, void = shown(limits, stretches), [each.void for each in stretches if each.void and each.rate > most]
     if settings.max_rps is not None and most >= settings.max_rps * 0.999:
+        if met is None or met < settings.max_rps * 0.999:
+            reason = f"{settings.max_rps:g}/s, the highest rate allowed, {TOO_FEW}"
+            return Answer("cannot_tell", at_least=met, reason=reason, estimates=estimates)
         reason = f"every limit is met at the highest rate allowed, {settings.max_rps:g}/s"
         return Answer("at_least", at_least=most, reason=reason, estimates=estimates)
-    void = [stretch.void for stretch in stretches if stretch.void and stretch.rate > most]
     if void:
-        return Answer("at_least", at_least=most, reason=void[-1], estimates=estimates)
-    at_least = shown(limits, stretches)
-    return Answer("cannot_tell", at_least=at_least, reason=NOTHING_VIOLATED, estimates=estimates)
+        return Answer("cannot_tell" if met is None else "at_least", at_least=met, reason=void[-1], estimates=estimates)
+    return Answer("cannot_tell", at_least=met, reason=NOTHING_VIOLATED, estimates=estimates)
 
 
 def _undecided(limits: Sequence[Limit], stretches: Sequence[Stretch], estimates: Sequence[Estimate]) -> Answer | None:

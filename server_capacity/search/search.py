@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal
 from server_capacity.search.curve import COARSE
 from server_capacity.search.growth import beyond, doubtful, known_from_below, served_s
 from server_capacity.search.limit_bracket import lowest_of
-from server_capacity.search.low_rate_check import BENEATH, ONE_AT_A_TIME, beneath
+from server_capacity.search.low_rate_check import BENEATH, ONE_AT_A_TIME, beneath, shown
 from server_capacity.search.pace import Pace, is_unanswered, overloaded, pace_of, timed
 from server_capacity.search.retried_rate import (
     AGAIN,
@@ -243,7 +243,8 @@ class Search:
         most = min(self.settings.max_rps or math.inf, self.client_most or math.inf)
         if best >= most * 0.999:
             at_most = sum(stretch.seconds for stretch in clean if stretch.rate >= most * 0.999)
-            return "end" if at_most >= AT_MOST_S else self._change("at most", most, moment)
+            is_shown = at_most >= AT_MOST_S and (shown(self.limits, moment.stretches) or 0.0) >= most * 0.999
+            return "end" if is_shown else self._change("at most", most, moment)
         times = GROW_TIMES**2 if best < FEW and best * answer_s < 1.0 else GROW_TIMES
         return self._change("grow", min(max(best * times, _alone(clean)), most), moment)
 

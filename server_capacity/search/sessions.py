@@ -158,7 +158,9 @@ class SessionSearch:
             return self._change(DRAIN, 0.0)
         if not self._is_long_enough(running, length_s) or self._piles_up(moment.stretches):
             return None
-        stays = self.purpose == AT_MOST and not running.void and is_undecided(self._known(moment.stretches))
+        stays = (
+            self.purpose == AT_MOST and not running.void and is_undecided(self._known(moment.stretches), running.rate)
+        )
         return None if stays else self._next(moment)
 
     def _is_draining(self, moment: Moment) -> bool:

@@ -19,6 +19,7 @@ SHARED, AT_MOST = "shared", "at most"
 SHARED_OVERLOAD = "shared overload"
 """Purpose of the overload with which another search ended, and of what came right after it: it says nothing here."""
 NOTHING_VIOLATED = "no limit was clearly violated in the given time: give more with --time"
+TOO_FEW = "violated no limit, but got too few requests to show that it meets them: give more with --time"
 
 
 class Count(NamedTuple):

@@ -14,7 +14,7 @@ from server_capacity.search.answer import Answer, Estimate, Interval
 from server_capacity.search.blocks import UsersBlock, cycle_s, joined, settled_blocks, unsettled
 from server_capacity.search.crossing import Crossing, crossing
 from server_capacity.search.low_rate_check import breaking, shown_by, totals
-from server_capacity.search.stretch import DRAIN, NOTHING_VIOLATED, most_of_client
+from server_capacity.search.stretch import DRAIN, NOTHING_VIOLATED, TOO_FEW, most_of_client
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -69,7 +69,7 @@ class UserSearch:
             return None
         self.client_most = most_of_client(moment.stretches) or self.client_most
         found = [self.known(limit, place, moment.stretches) for place, limit in enumerate(self.limits)]
-        if running.rate == self.settings.max_rps and not running.void and is_undecided(found):
+        if running.rate == self.settings.max_rps and not running.void and is_undecided(found, running.rate):
             return None
         purpose, users = self._next(found, running)
         if users * DRAIN_TIMES < running.rate and self.purpose != DRAIN:
@@ -256,9 +256,11 @@ def known_of(limit: Limit, blocks: Sequence[UsersBlock], short: Sequence[UsersBl
     return UserBracket(limit.expression, kept, broken, fitted, points=points, allowed=limit.allowed)
 
 
-def is_undecided(found: Sequence[UserBracket]) -> bool:
-    """Tells whether nothing clearly broke any limit, and yet one is undecided."""
-    return all(each.broken is None for each in found) and any(each.is_undecided for each in found)
+def is_undecided(found: Sequence[UserBracket], most: float) -> bool:
+    """Tells whether nothing clearly broke any limit, and yet nobody can say that all are met at ``most`` users."""
+    if any(each.broken is not None for each in found):
+        return False
+    return any(each.is_undecided for each in found) or (_shown(found) or 0.0) < most
 
 
 def answer_in_users(
@@ -290,12 +292,21 @@ def unviolated(settings: Settings, found: Sequence[UserBracket], estimates: tupl
     for each in found:
         if reason := each.against(math.inf, unit):
             return Answer("cannot_tell", limit=each.name, reason=reason, estimates=estimates)
-    if settings.max_rps is not None and tried >= settings.max_rps:
-        reason = f"every limit is met at the highest rate allowed, {settings.max_rps:g} {unit}"
-        return Answer("at_least", at_least=tried, reason=reason, estimates=estimates)
-    counted = [(each.allowed, [(at.users, at.of, at.over) for at in each.points]) for each in found if each.points]
-    met = shown_by(counted) if tried else None
-    return Answer("cannot_tell", at_least=met, reason=NOTHING_VIOLATED, estimates=estimates)
+    met = _shown(found) if tried else None
+    if settings.max_rps is None or tried < settings.max_rps:
+        return Answer("cannot_tell", at_least=met, reason=NOTHING_VIOLATED, estimates=estimates)
+    if met is None or met < settings.max_rps:
+        reason = f"{settings.max_rps:g} {unit}, the highest rate allowed, {TOO_FEW}"
+        return Answer("cannot_tell", at_least=met, reason=reason, estimates=estimates)
+    reason = f"every limit is met at the highest rate allowed, {settings.max_rps:g} {unit}"
+    return Answer("at_least", at_least=tried, reason=reason, estimates=estimates)
+
+
+def _shown(found: Sequence[UserBracket]) -> float | None:
+    """The most users at which enough requests show every limit met; None where there are too few of them."""
+    return shown_by(
+        [(each.allowed, [(at.users, at.of, at.over) for at in each.points]) for each in found if each.points]
+    )
 
 
 def unless_undecided(answer: Answer, found: Sequence[UserBracket], unit: str) -> Answer:

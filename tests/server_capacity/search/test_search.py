@@ -172,3 +172,18 @@ def test_slow_answers_get_more_time_only_where_none_was_given(
 def test_the_first_rate_is_the_one_that_was_given_within_the_most() -> None:
     assert Search([P99], Settings(start_rps=40)).first_rate == 40
     assert Search([P99], Settings(start_rps=40, max_rps=10)).first_rate == 10
+
+
+def test_the_most_that_is_allowed_is_met_only_by_enough_requests() -> None:
+    """30 requests at 1/s met p99<100ms, and it was said to be met there: one in a hundred may be over."""
+    played = play(exactly(4, 0.02), [P99], Settings(max_rps=1, time_s=120))
+    assert (played.answer.outcome, played.answer.at_least) == ("cannot_tell", None)
+    assert played.answer.reason.startswith("1/s, the highest rate allowed, violated no limit, but got too few requests")
+    longer = play(exactly(4, 0.02), [P99], Settings(max_rps=1, time_s=400))
+    assert (longer.answer.outcome, longer.answer.at_least) == ("at_least", 1), "it stays there until they are enough"
+
+
+def test_the_most_of_the_client_is_met_only_by_enough_requests() -> None:
+    played = play(exactly(4, 0.02), [P99], Settings(time_s=60), client_most=3)
+    assert (played.answer.outcome, played.answer.at_least) == ("cannot_tell", None)
+    assert played.answer.reason == "the client was the limit"
