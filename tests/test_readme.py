@@ -73,7 +73,7 @@ BUILT_ON_RUNS = ("benchmark compare", "benchmark plot", "benchmark pareto")
 SIDE_BY_SIDE = 4
 MOST_ENTRIES = 130
 FENCE = re.MULTILINE | re.DOTALL
-RUN_DIR = re.compile(r"\.tmp/\d{8}T\d{6}Z_benchmark")
+RUN_DIR = re.compile(r"\.tmp/(?:\d{8}T\d{6}Z|<timestamp>)_benchmark")
 SHORTER = (
     (re.compile(rf"^{ENDPOINT_LINE}$"), f"{ENDPOINT_LINE} --publish-interval 1"),
     (re.compile(r'"Period": 10'), '"Period": 1'),
@@ -87,7 +87,7 @@ SHORTER = (
     (re.compile(r"--warmup \d+"), "--warmup 0.2"),
     (re.compile(r"^obs-time = \d+", re.MULTILINE), "obs-time = 0.5"),
     (re.compile(r"duration_s=\d+"), "duration_s=0.5"),
-    (re.compile(r"^(benchmark capacity .*)$"), r"\1 --time 5 --start-rps 80 --max-rps 80"),
+    (re.compile(r"^(benchmark capacity .*)$"), r"\1 --time 6 --start-rps 100 --max-rps 100"),
     (re.compile(r"^(benchmark report .*--format .*)$"), r"\1 || [ $? -eq 3 ]"),  # a busy machine made the run INVALID
     (re.compile(r"^(benchmark pareto .*)$"), r"\1 || [ $? -eq 3 ]"),  # as above
     (re.compile(r"^\./benchmark --demo$"), "./benchmark --demo --obs-time 0.5 --warmup 0.2 --sample-client-hw"),
