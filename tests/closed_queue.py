@@ -8,10 +8,10 @@ from heapq import heapify, heappop, heappush
 from random import Random
 from typing import TYPE_CHECKING
 
+from server_capacity.experiments.measurements.track import Track
 from server_capacity.search.limits import Limit
 from server_capacity.search.search import Moment
 from server_capacity.search.stretch import Count, Slice
-from server_capacity.search.track import Track
 from server_capacity.search.users import UserSearch, answer_in_users
 
 if TYPE_CHECKING:

@@ -15,15 +15,16 @@ from inference_benchmarker.embedded.llm.rules import PROFILES
 from inference_benchmarker.embedded.llm.token_job import TokenJob
 from inference_benchmarker.plan.slo import Slo
 from inference_benchmarker.words.units import NS
+from server_capacity.experiments.measurements.track import Track
 from server_capacity.search.estimate import answer as answer_of_queue
 from server_capacity.search.keeping_up import SLOWER as USUALLY_SLOWER
 from server_capacity.search.keeping_up import slower_of
 from server_capacity.search.limits import limits_of
 from server_capacity.search.search import Moment, Search
-from server_capacity.search.sessions import SessionSearch, answer_in_sessions
+from server_capacity.search.session_answer import answer_in_sessions
+from server_capacity.search.sessions import SessionSearch
 from server_capacity.search.settings import Settings, time_for
 from server_capacity.search.stretch import Count, Slice
-from server_capacity.search.track import Track
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -9,9 +9,9 @@ from inference_benchmarker.words.units import NS
 from server_capacity.experiments.measurements.counting import SPENT
 from server_capacity.experiments.measurements.live_counts import UserWatch, counts_of
 from server_capacity.experiments.measurements.live_sessions import SessionWatch
+from server_capacity.experiments.measurements.track import Track
 from server_capacity.search.search import Moment
 from server_capacity.search.stretch import Count, Slice
-from server_capacity.search.track import Track
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -15,7 +15,8 @@ from server_capacity.search.estimate import answer
 from server_capacity.search.keeping_up import SLOWER, slower_of
 from server_capacity.search.limits import held_against
 from server_capacity.search.search import Search
-from server_capacity.search.sessions import SessionSearch, answer_in_sessions
+from server_capacity.search.session_answer import answer_in_sessions
+from server_capacity.search.sessions import SessionSearch
 from server_capacity.search.users import UserSearch, answer_in_users
 
 if TYPE_CHECKING:

@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from server_capacity.experiments.measurements.evidence import shifted
+from server_capacity.experiments.measurements.track import Track
 from server_capacity.search.estimate import answer
 from server_capacity.search.search import Moment, Search
-from server_capacity.search.sessions import SessionSearch, answer_in_sessions
+from server_capacity.search.session_answer import answer_in_sessions
+from server_capacity.search.sessions import SessionSearch
 from server_capacity.search.stretch import Count, Slice, Stretch
-from server_capacity.search.track import Track
 from tests.performance.capacity.queues import Queue
 
 if TYPE_CHECKING:

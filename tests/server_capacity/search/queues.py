@@ -7,10 +7,10 @@ import random
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from server_capacity.experiments.measurements.track import Track
 from server_capacity.search.estimate import answer
 from server_capacity.search.search import Moment, Search
 from server_capacity.search.stretch import Count, Slice, Stretch
-from server_capacity.search.track import Track
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

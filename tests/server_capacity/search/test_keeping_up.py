@@ -11,14 +11,15 @@ from typing import TYPE_CHECKING
 import pytest
 
 from inference_benchmarker.plan.slo import Slo
+from server_capacity.experiments.measurements.track import Track
 from server_capacity.search.keeping_up import FAR_SLOWER, SLOWER, rate_kept_up, slower_of
 from server_capacity.search.limit_bracket import KEEPS_UP
 from server_capacity.search.limits import limits_of
 from server_capacity.search.search import Moment
-from server_capacity.search.sessions import SessionSearch, answer_in_sessions
+from server_capacity.search.session_answer import answer_in_sessions
+from server_capacity.search.sessions import SessionSearch
 from server_capacity.search.settings import Settings
 from server_capacity.search.stretch import Count, Slice, Stretch
-from server_capacity.search.track import Track
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

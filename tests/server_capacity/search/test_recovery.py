@@ -9,7 +9,7 @@ import pytest
 from server_capacity.search.answer import Answer, Estimate, Interval
 from server_capacity.search.limits import Limit
 from server_capacity.search.recovery import CONFIRM, OVERLOAD, RETURN, FromAbove, Recovery, from_above, with_overload
-from server_capacity.search.sessions import answer_in_sessions
+from server_capacity.search.session_answer import answer_in_sessions
 from server_capacity.search.settings import Settings
 from server_capacity.search.stretch import Count, Slice, Stretch
 from tests.case import case

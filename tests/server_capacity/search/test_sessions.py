@@ -13,7 +13,8 @@ from server_capacity.search.limit_bracket import KEEPS_UP
 from server_capacity.search.limits import SESSION, SESSION_SUCCESS, Limit, limits_of
 from server_capacity.search.recovery import OVERLOAD, from_below, is_broken
 from server_capacity.search.search import Moment
-from server_capacity.search.sessions import SessionSearch, answer_in_sessions, near_rates
+from server_capacity.search.session_answer import answer_in_sessions, near_rates
+from server_capacity.search.sessions import SessionSearch
 from server_capacity.search.settings import LEAST_LENGTHS, USUAL_LENGTHS, Settings, half_width, time_for
 from server_capacity.search.stretch import Count, Slice, Stretch
 from tests.simulated_sessions import KINDS, searched, searched_as_queue

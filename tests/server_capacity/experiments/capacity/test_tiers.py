@@ -25,7 +25,8 @@ from server_capacity.experiments.measurements.user_count_search import answer_of
 from server_capacity.results.text.capacity import to_text
 from server_capacity.search.limits import limits_of
 from server_capacity.search.recovery import CONFIRM, OVERLOAD, RETURN, from_above, from_below
-from server_capacity.search.sessions import SessionSearch, near_rates
+from server_capacity.search.session_answer import near_rates
+from server_capacity.search.sessions import SessionSearch
 from server_capacity.search.slow_down import SLOWER
 from server_capacity.search.stretch import DRAIN, PAUSE, SHARED, SHARED_OVERLOAD
 from tests.capacities import searched

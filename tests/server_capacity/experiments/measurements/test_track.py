@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from server_capacity.experiments.measurements.track import Track
 from server_capacity.search.stretch import Count, Slice
-from server_capacity.search.track import Track
 
 
 def counted(start_s: float, sent: int = 1) -> Slice:
