@@ -20,7 +20,7 @@ from tests.simulated_sessions import KINDS, searched, searched_as_queue, share_o
 
 _HEAD = (
     f"{'sessions':21} truth  searches  coverage (95% interval)  low above    bias  half-width"
-    "  differs (95% interval)  lower end above, after overload"
+    "  differs (95% interval)  lower end above, after overload  both together contain it (95% interval)"
 )
 _NONE = (math.nan,) * 3
 
@@ -70,10 +70,14 @@ def _table(rows: list[list[str]]) -> None:
         memory = [(row[8], float(row[6])) for row in rows if row[0] == name]
         differs, checked = (sum(each in words for each, _ in memory) for words in (["differs"], ["differs", "same"]))
         least, most = wilson(differs, checked) if checked else (0.0, 1.0)
+        both = [(float(row[6]), float(row[5])) for row in rows if row[0] == name and row[6] != "nan"]
+        within = sum(lower <= truth <= upper for lower, upper in both)
+        fewest, all_of = wilson(within, len(both)) if both else (0.0, 1.0)
         print(
             f"{name:21} {truth:5.4g}  {len(found):8}  {covered / len(known):7.1%} ({low:.1%} to {high:.1%}) "
             f"{above / len(known):10.1%}  {bias:+.1%} {half:10.1%}  {differs} of {checked} ({least:.1%} to {most:.1%}) "
-            f"{sum(lower > truth for _, lower in memory) / len(memory):6.1%}"
+            f"{sum(lower > truth for _, lower in memory) / len(memory):6.1%}  {within} of {len(both)} "
+            f"({fewest:.1%} to {all_of:.1%})"
         )
 
 
