@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from inference_benchmarker.data.digest import KEY, digest_of
@@ -13,6 +14,7 @@ from inference_benchmarker.version import SCHEMA_VERSION
 from inference_benchmarker.words.text import one_line
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
 UNREADABLE = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
@@ -60,6 +62,15 @@ def foreign(path: Path, error: Exception) -> BenchmarkError:
     else:
         reason = one_line(str(error), 200) or type(error).__name__
     return cannot_read(path, f"{FOREIGN} ({reason})")
+
+
+@contextmanager
+def foreign_content_of(path: Path) -> Iterator[None]:
+    """Whatever its content raises while it is looked at is the error of that file."""
+    try:
+        yield
+    except UNREADABLE as error:
+        raise foreign(path, error) from None
 
 
 def cannot_read(path: Path, what: str) -> BenchmarkError:

@@ -141,8 +141,11 @@ def _require_unchanged(folder: Path) -> None:
 def _undamaged(file: Path, kind: str) -> dict[str, Any]:
     """The content of a file that has its own digest; ValueError where it is another's."""
     fields = read_json(file, inside=file.parent.parent)
+    name = f"{file.parent.name}/{file.name}"
     try:
-        require_digest(fields)
+        has_digest = require_digest(fields)
     except ValueError:
-        raise ValueError(f"{file.parent.name}/{file.name} was changed after the {kind} was stored") from None
+        raise ValueError(f"{name} was changed after the {kind} was stored") from None
+    if not has_digest and (fields.get("files") or fields.get(KEY)):
+        raise ValueError(f"{name} has digests of other files but none of its own")
     return fields

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from inference_benchmarker.data.decoded import decoded
 from inference_benchmarker.data.digest import KEY, WITHOUT, require_digest
-from inference_benchmarker.data.json_file import UNREADABLE, foreign, read_json
+from inference_benchmarker.data.json_file import UNREADABLE, cannot_read, foreign, read_json
 from inference_benchmarker.data.typed import require
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.facts.hosts import HostFacts
@@ -21,7 +21,7 @@ from inference_benchmarker.report.summary_types import SummaryResult
 from inference_benchmarker.system.files import is_file
 from inference_benchmarker.wave.consistency import check_requests, check_wave
 from inference_benchmarker.wave.files.counts_file import read_counts
-from inference_benchmarker.wave.files.identity import check_of_wave, require_unchanged
+from inference_benchmarker.wave.files.identity import check_of_wave, require_own, require_unchanged
 from inference_benchmarker.wave.files.instances_file import read_instances
 from inference_benchmarker.wave.files.requests_file import Requests, read_requests
 from inference_benchmarker.wave.files.timeline_file import check_timeline
@@ -32,7 +32,7 @@ from inference_benchmarker.words.text import one_line
 from inference_benchmarker.words.units import NS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from inference_benchmarker.report.request_numbers import Counts, WaveWindow
@@ -94,8 +94,9 @@ def read_stored(run_dir: RunDir, kind: type[W]) -> W:
             check_of_wave(path, wave.window.start_unix_ns)
         if require_digest(described):
             require(described["files"], dict[str, str], "files")
-            for path in (run_dir.plan, run_dir.requests, run_dir.counts, run_dir.instances, run_dir.server_metrics):
-                require_unchanged(path, described["files"])
+            for path in (run_dir.plan, run_dir.requests, run_dir.counts, run_dir.server_metrics):
+                _readable(require_unchanged, path, described["files"])
+            _readable(require_own, run_dir.instances, described["files"])
         elif "files" in described:
             raise ValueError("it has digests of the other files but none of its own")
     except UNREADABLE as error:
@@ -111,6 +112,14 @@ def read_stored(run_dir: RunDir, kind: type[W]) -> W:
         return wave.with_verdict(stored_verdict(described, wave.verdict))
     except UNREADABLE as error:
         raise foreign(run_dir.summary, error) from None
+
+
+def _readable(check: Callable[[Path, dict[str, str]], None], path: Path, digests: dict[str, str]) -> None:
+    """Check a file that this user may read; BenchmarkError where not."""
+    try:
+        check(path, digests)
+    except OSError as error:
+        raise cannot_read(path, f"cannot be read ({error.strerror or error})") from None
 
 
 def reservations(wave: FinishedWave) -> Iterator[str]:
@@ -129,7 +138,9 @@ def side_problems(run_dir: RunDir, wave: FinishedWave) -> Iterator[str]:
     digests = read_digests(run_dir.summary) if is_file(run_dir.summary) else {}
     for path in (run_dir.timeline, run_dir.report, run_dir.client_csv):
         try:
-            require_unchanged(path, digests)
+            (require_own if path == run_dir.client_csv else require_unchanged)(path, digests)
+        except OSError as error:
+            yield f"{path}: cannot be read ({error.strerror or error}). No number is computed from it."
         except BenchmarkError as error:
             yield f"{error.message} No number is computed from it."
     if run_dir.timeline.name not in digests and is_file(run_dir.timeline):

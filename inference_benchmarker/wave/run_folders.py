@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from inference_benchmarker.data.json_file import UNREADABLE, read_json
 from inference_benchmarker.errors import BenchmarkError
-from inference_benchmarker.system.files import folders_in, is_file
+from inference_benchmarker.system.files import folders_in, is_file, is_there
 from inference_benchmarker.wave.run_dir import MADE_AS, STAMP, STAMPED, RunDir
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
     from pathlib import Path
 
+_OF_A_RUN = ("plan.json", "summary.json", "requests.parquet")
 _ISO = "%Y-%m-%dT%H:%M:%S.%fZ"
 
 
@@ -35,8 +36,11 @@ class FoundRun(NamedTuple):
 
 
 def runs_of(path: Path) -> list[Path]:
-    """A run directory, or those that lie in a folder, by name; BenchmarkError where there are none."""
-    if is_file(RunDir(path).plan):
+    """A run directory, or those that lie in a folder, by name; BenchmarkError where there are none.
+
+    A run that lost one of its files is among them: whoever loads it is told, and none is left out in silence.
+    """
+    if _has_any(path, _OF_A_RUN):
         return [path]
     if found := _runs_in(path):
         return found
@@ -72,7 +76,7 @@ def _begun(path: Path, others: tuple[str, ...]) -> FoundRun:
         return FoundRun(began, 1, False, path, "", run_dir.summary.name)
     if inside := min(filter(None, map(_stamp, _names_below(path))), default=None):
         return FoundRun(*inside, False, path, "", "the first wave in it")
-    file = next(path / name for name in (run_dir.plan.name, *others) if is_file(path / name))
+    file = next((path / name for name in (*_OF_A_RUN, *others) if is_file(path / name)), path)
     began = datetime.fromtimestamp(file.stat().st_mtime, UTC)
     return FoundRun(began, 1, False, path, "", f"the clock of its {file.name}")
 
@@ -107,8 +111,12 @@ def _names_below(folder: Path) -> Iterator[str]:
 
 def _runs_in(folder: Path, *others: str) -> list[Path]:
     """By name, which begins with the time."""
-    names = (RunDir(folder).plan.name, *others)
     try:
-        return [each for each in folders_in(folder, links=True) if any(is_file(each / name) for name in names)]
+        return [each for each in folders_in(folder, links=True) if _has_any(each, (*_OF_A_RUN, *others))]
     except FileNotFoundError:  # it was deleted meanwhile
         return []
+
+
+def _has_any(folder: Path, names: Iterable[str]) -> bool:
+    """Tells whether one of these is there, whatever it has become."""
+    return any(is_there(folder / name) for name in names)

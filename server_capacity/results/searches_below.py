@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from inference_benchmarker.data.json_file import read_json
+from inference_benchmarker.data.json_file import foreign_content_of, read_json
 from inference_benchmarker.system.files import is_file
 from inference_benchmarker.words.redact import quoted
 from server_capacity.results.codec import check_capacity
@@ -16,6 +16,7 @@ from server_capacity.results.types.result_status import FAILED, OPEN
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from server_capacity.results.types.capacity import CapacityResult
     from server_capacity.results.types.ranking import RankedRow, RankingResult
 
 _CAPACITY = "capacity.json"
@@ -32,12 +33,20 @@ def require_searches(folder: Path, found: RankingResult) -> None:
             continue
         if found.built_on is not None and name not in found.built_on:
             raise ValueError(f"{quoted(name, 40)} is not among the searches that it is built on")
-        if is_file(folder / name / _CAPACITY):
-            _require_search_of(row, name, read_json(folder / name / _CAPACITY, inside=folder), found)
+        if search := search_below(folder, name):
+            _require_search_of(row, name, search, found)
 
 
-def _require_search_of(row: RankedRow, name: str, data: dict[str, Any], found: RankingResult) -> None:
-    search = check_capacity(data)
+def search_below(folder: Path, name: str) -> CapacityResult | None:
+    """The search in a folder below one, checked by itself; None where it is gone. BenchmarkError names its own file."""
+    path = folder / name / _CAPACITY
+    if not is_file(path):
+        return None
+    with foreign_content_of(path):
+        return check_capacity(read_json(path, inside=folder))
+
+
+def _require_search_of(row: RankedRow, name: str, search: CapacityResult, found: RankingResult) -> None:
     arguments = (search.endpoint.arguments if search.endpoint else None) or {}
     for key, value in row.variant.items():
         if key in arguments and not _is_same(unnumbered(value), arguments[key]):

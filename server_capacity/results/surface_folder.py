@@ -7,10 +7,9 @@ import io
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from inference_benchmarker.data.json_file import read_json
-from inference_benchmarker.system.files import is_file, replace_file
-from server_capacity.results.capacity_folder import FILE as CAPACITY
-from server_capacity.results.codec import check_capacity, check_surface
+from inference_benchmarker.system.files import replace_file
+from server_capacity.results.codec import check_surface
+from server_capacity.results.searches_below import search_below
 from server_capacity.results.stored import Stored, writable
 from server_capacity.results.surface_checks import searched_point
 from server_capacity.results.text.surface import headline, to_text
@@ -67,9 +66,9 @@ def _row(row: SearchedPoint | PredictedPoint, source: str, beyond: str) -> tuple
 def _require_searches(folder: Path, found: SurfaceResult) -> None:
     """ValueError where a row differs from the search that it names, if that is there; words are not compared."""
     for row in found.searches:
-        if row.capacity is None or not is_file(folder / row.capacity / CAPACITY):
+        search = None if row.capacity is None else search_below(folder, row.capacity)
+        if row.capacity is None or search is None:
             continue
-        search = check_capacity(read_json(folder / row.capacity / CAPACITY, inside=folder))
         made = searched_point(row.input_tokens, row.output_tokens, row.use, row.capacity, search)
         if row.confirmed is None:  # an earlier version did not store it
             made = replace(made, confirmed=None)

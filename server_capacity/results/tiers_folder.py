@@ -5,12 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from inference_benchmarker.data.json_file import read_json
 from inference_benchmarker.exit_codes import worst_exit_code
-from inference_benchmarker.system.files import is_file
 from inference_benchmarker.version import SCHEMA_VERSION
-from server_capacity.results.capacity_folder import FILE as CAPACITY
-from server_capacity.results.codec import check_capacity, check_tiers
+from server_capacity.results.codec import check_tiers
+from server_capacity.results.searches_below import search_below
 from server_capacity.results.stored import Stored
 from server_capacity.results.text.tiers import headline, to_text
 from server_capacity.results.tiers_checks import tier_row
@@ -53,9 +51,9 @@ def _require_searches(folder: Path, found: TiersResult) -> None:
     Words are compared only as far as there are any: another version may have had others.
     """
     for row in found.rows:
-        if row.capacity is None or not is_file(folder / row.capacity / CAPACITY):
+        search = None if row.capacity is None else search_below(folder, row.capacity)
+        if row.capacity is None or search is None:
             continue
-        search = check_capacity(read_json(folder / row.capacity / CAPACITY, inside=folder))
         made = tier_row(row.tier, row.capacity, search)
         if replace(made, headline=row.headline, warnings=row.warnings) != row or bool(made.warnings) != bool(
             row.warnings

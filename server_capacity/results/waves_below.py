@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from inference_benchmarker.data.digest import require_digest
-from inference_benchmarker.data.json_file import read_json
+from inference_benchmarker.data.json_file import foreign_content_of, read_json
+from inference_benchmarker.data.typed import require
 from inference_benchmarker.plan.slo import Slo
 from inference_benchmarker.records.record import OUTCOMES
 from inference_benchmarker.system.files import is_file
@@ -36,36 +37,45 @@ class _Wave:
     """A wave as its own files report it."""
 
     name: str
+    run_dir: RunDir
     summary: Mapping[str, Any]
     plan: Mapping[str, Any]
 
     @property
     def sent(self) -> int:
-        return int(self.summary["ledger"]["sent"])
+        with foreign_content_of(self.run_dir.summary):
+            return int(self.summary["ledger"]["sent"])
 
     @property
     def rate(self) -> float | None:
         """Requests/s, or the number of users, that it had from beginning to end; None of one whose load changed."""
-        load = self.plan["load"]
-        if load["kind"] == "closed":
-            return None if load.get("populations") else float(load["concurrency"])
-        rates = {float(load["rate"])}
-        for stage in load.get("stages") or ():
-            rates |= {float(stage["from_rps"]), float(stage["to_rps"])}
-        return rates.pop() if len(rates) == 1 else None
+        with foreign_content_of(self.run_dir.plan):
+            load = self.plan["load"]
+            if load["kind"] == "closed":
+                return None if load.get("populations") else float(load["concurrency"])
+            rates = {float(load["rate"])}
+            for stage in load.get("stages") or ():
+                rates |= {float(stage["from_rps"]), float(stage["to_rps"])}
+            return rates.pop() if len(rates) == 1 else None
 
-    def require_whole(self, run_dir: RunDir) -> None:
-        """ValueError where its verdict, or its ledger, is not what a wave with its requests has."""
-        require_digest(self.summary)
-        check_verdict(self.summary)
-        found = _outcomes(run_dir)
-        for outcome in OUTCOMES if found else ():
-            if found[outcome] != self.summary["ledger"][outcome]:
-                text = f"{self.summary['ledger'][outcome]!r:.40}"
-                raise ValueError(f"{self.name} has {found[outcome]:,} {outcome} requests, and its ledger {text}")
+    def require_whole(self) -> None:
+        """BenchmarkError where its verdict, or its ledger, is not what a wave with its requests has."""
+        with foreign_content_of(self.run_dir.summary):
+            require_digest(self.summary)
+            check_verdict(self.summary)
+            found, ledger = _outcomes(self.run_dir), self.summary["ledger"]
+            require(ledger, dict[str, Any], "ledger")
+            for outcome in OUTCOMES if found else ():
+                if found[outcome] != ledger[outcome]:
+                    text = f"{ledger[outcome]!r:.40}"
+                    raise ValueError(f"{self.name} has {found[outcome]:,} {outcome} requests, and its ledger {text}")
 
     def value(self, expression: str) -> float | None:
         """The value that a limit is on, as the summary reports it; None where it does not."""
+        with foreign_content_of(self.run_dir.summary):
+            return self._value(expression)
+
+    def _value(self, expression: str) -> float | None:
         slo = Slo.read(expression)
         if isinstance(slo, str):
             return None
@@ -98,7 +108,7 @@ def _wave_in(folder: Path, name: str) -> _Wave | None:
     run_dir = RunDir(folder / name)
     if not (is_file(run_dir.summary) and is_file(run_dir.plan)):
         return None
-    return _Wave(name, read_json(run_dir.summary, inside=folder), read_json(run_dir.plan, inside=folder))
+    return _Wave(name, run_dir, read_json(run_dir.summary, inside=folder), read_json(run_dir.plan, inside=folder))
 
 
 def _outcomes(run_dir: RunDir) -> Mapping[str, int]:
@@ -130,7 +140,7 @@ def require_waves(folder: Path, found: CapacityResult) -> None:
         wave = _wave_in(folder, confirmed.directory) if confirmed.directory else None
         if wave is None:
             continue
-        wave.require_whole(RunDir(folder / wave.name))
+        wave.require_whole()
         if confirmed.exit_code is not None:
             wave.require("exit code", confirmed.exit_code, wave.summary["exit_code"])
         wave.require("the rate", confirmed.rate, wave.rate)
@@ -142,7 +152,7 @@ def require_wave(folder: Path, found: ProofResult) -> None:
     wave = _wave_in(folder, found.directory) if found.directory else None
     if wave is None:
         return
-    wave.require_whole(RunDir(folder / wave.name))
+    wave.require_whole()
     wave.require("sent", found.sent, wave.sent)
     wave.require_limits(found.limits)
     wave.require("the rate", found.target_rps, wave.rate)

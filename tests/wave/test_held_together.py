@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import os
-from typing import TYPE_CHECKING
+from typing import IO, TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -14,6 +15,8 @@ from inference_benchmarker import Wave
 from inference_benchmarker.cli import main
 from inference_benchmarker.data.json_file import read_json, write_json
 from inference_benchmarker.errors import BenchmarkError
+from inference_benchmarker.system import files
+from inference_benchmarker.wave.files import identity
 from inference_benchmarker.wave.reader import read_server_metrics
 from inference_benchmarker.wave.run_dir import RunDir
 from inference_benchmarker.wave.writer import save_server_metrics
@@ -23,6 +26,7 @@ from tests.waves import facts_of, make_run, without_digest
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from contextlib import AbstractContextManager
     from pathlib import Path
 
 
@@ -223,3 +227,42 @@ def test_a_secret_that_is_taken_out_does_not_break_the_digest(tmp_path: Path, mo
     make_run(tmp_path / "run", 20, name="with hunter2-hunter2 in it")
     assert "hunter2-hunter2" not in (tmp_path / "run" / "summary.json").read_text()
     assert Wave.load(tmp_path / "run").ledger.ok == 20
+
+
+@pytest.mark.parametrize("command", ["report", "compare", "plot"])
+def test_instances_that_were_put_beside_a_wave_are_not_its_own(
+    run: RunDir, command: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A wave without any was said to have gone from 22 instances to 2."""
+    run.instances.write_text("")
+    assert main([command, *[str(run.path)] * (1 + (command == "compare"))]) == 2
+    assert "instances.jsonl: was added after the wave was stored" in capsys.readouterr().err
+
+
+def test_samples_of_a_client_that_were_put_beside_a_wave_are_drawn_nowhere(
+    run: RunDir, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run.client_csv.write_text("unix_s,process,cpu_percent\n1700000001,host,5.0\n")
+    assert main(["report", str(run.path)]) == Wave.load(run.path).verdict.exit_code
+    assert "client.csv: was added after the wave was stored. No number is computed" in capsys.readouterr().err
+    assert main(["plot", str(run.path), "--plot-format", "html"]) == 2
+
+
+@pytest.mark.parametrize("name", ["timeline.csv", "summary.txt", "client.csv", "server_metrics.json"])
+@pytest.mark.parametrize("command", ["report", "compare"])
+def test_a_file_that_this_user_may_not_read_is_named(
+    run: RunDir, name: str, command: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run.client_csv.write_text("unix_s,process,cpu_percent\n")
+    save_server_metrics(Wave.load(run.path))
+    code, real = Wave.load(run.path).verdict.exit_code, files.opened
+
+    def opened(path: Path, inside: Path | None = None) -> AbstractContextManager[IO[bytes]]:
+        if path.name == name:
+            raise PermissionError(errno.EACCES, "Permission denied", path.name)
+        return real(path, inside)
+
+    monkeypatch.setattr(identity, "opened", opened)
+    refused = name == "server_metrics.json"  # whose numbers are in the report
+    assert main([command, *[str(run.path)] * (1 + (command == "compare"))]) == (2 if refused else code)
+    assert f"{run.path / name}: cannot be read (Permission denied)." in capsys.readouterr().err

@@ -354,3 +354,14 @@ def test_a_plan_tells_of_damage_to_the_waves_of_its_search(tmp_path: Path, capsy
     os.mkfifo(folder / "capacity.json")
     assert main(["report", str(plan)]) == 0
     assert "is no longer the search that the plan was made from" in capsys.readouterr().err
+
+
+def test_a_wave_without_its_own_digest_is_refused_from_above_as_it_is_by_itself(tmp_path: Path) -> None:
+    """Only the digest was gone, and what its summary says was believed of a changed one."""
+    folder = search(tmp_path / "a_capacity", 1)
+    summary = waves_of(folder)[0] / "summary.json"
+    facts = json.loads(summary.read_text())
+    del facts["digest"]
+    summary.write_text(json.dumps({**facts, "success_rate": 0.123}))
+    with pytest.raises(BenchmarkError, match="has digests of other files but none of its own"):
+        of_capacity.read(folder)

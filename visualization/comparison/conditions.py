@@ -88,7 +88,7 @@ def differences(waves: Sequence[Wave], asked_for: Collection[str] = ()) -> Itera
             yield f"{what} {', '.join(names)}"
     if names := _names_apart([dict.fromkeys(_headers(wave), True) for wave in waves]):
         yield f"the headers {', '.join(names)}"
-    if len({wave.environment.get("file_sha256") for wave in waves}) > 1:
+    if len({str(wave.environment.get("file_sha256")) for wave in waves}) > 1:
         yield "the content of the factories (or Locust) file"
     if names := _names_apart(_modules(waves)):
         yield f"the content of {', '.join(names)}"

@@ -20,7 +20,7 @@ from inference_benchmarker.system.files import is_file
 from inference_benchmarker.system.given import resolved
 from inference_benchmarker.wave import reader
 from inference_benchmarker.wave.files.client_table import Table, read_client_table
-from inference_benchmarker.wave.files.identity import require_unchanged
+from inference_benchmarker.wave.files.identity import require_own, require_unchanged
 from inference_benchmarker.wave.files.timeline_file import check_timeline, read_timeline
 from inference_benchmarker.wave.run_dir import ORIGIN, STAMPED, RunDir
 from inference_benchmarker.words.text import one_line, plain
@@ -187,7 +187,9 @@ def _read(run_dir: RunDir, label: str, hover: tuple[str, ...], load: Callable[[P
         summary=None if wave is None else summary_of(wave, wave.summary, wave.verdict),
         plan=attempts.read(run_dir.plan, lambda _: reader.read_plan(run_dir), None),
         timeline=attempts.read(run_dir.timeline, unchanged(partial(_timeline, wave=wave, digests=digests)), {}),
-        client=attempts.read(run_dir.client_csv, unchanged(client), {}, expected=run_dir.client_csv.name in digests),
+        client=attempts.read(
+            run_dir.client_csv, unchanged(client, require_own), {}, expected=run_dir.client_csv.name in digests
+        ),
         server=attempts.read(
             run_dir.server_metrics, unchanged(_read_server), (), expected=run_dir.server_metrics.name in digests
         ),
@@ -201,12 +203,16 @@ def _read(run_dir: RunDir, label: str, hover: tuple[str, ...], load: Callable[[P
     )
 
 
-def _unchanged(digests: Mapping[str, str], reader: Callable[[Path], T]) -> Callable[[Path], T]:
+def _unchanged(
+    digests: Mapping[str, str],
+    reader: Callable[[Path], T],
+    check: Callable[[Path, Mapping[str, str]], None] = require_unchanged,
+) -> Callable[[Path], T]:
     """The reader of a file that must be as it was when its wave was stored."""
 
     def read(path: Path) -> T:
         found = reader(path)
-        require_unchanged(path, digests)
+        check(path, digests)
         return found
 
     return read

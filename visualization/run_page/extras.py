@@ -10,7 +10,11 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from inference_benchmarker.data.json_file import UNREADABLE
+from inference_benchmarker.errors import BenchmarkError
+from inference_benchmarker.system.files import is_file
 from inference_benchmarker.wave.files.client_table import read_client_table
+from inference_benchmarker.wave.files.identity import require_own
+from inference_benchmarker.wave.reader import read_digests
 from inference_benchmarker.words.text import one_line
 from inference_benchmarker.words.units import NS
 from inference_benchmarker.words.wording import number_text
@@ -41,7 +45,7 @@ class Extras:
         self.aiperf: list[list[str]] = []
         if wave.run_dir is not None:
             start_s, run_dir = wave.window.start_unix_ns / NS, wave.run_dir
-            self.client = self._read(run_dir.client_csv, partial(read_client_table, start_s=start_s), {})
+            self.client = self._read(run_dir.client_csv, partial(_client_of, wave, start_s), {})
             nothing: dict[str, Any] = {}
             path = find_export(run_dir).with_suffix(".csv")
             self.aiperf = _rows(self._read(path, partial(read_table, inside=run_dir.path), nothing).get(TABLE, {}))
@@ -49,10 +53,19 @@ class Extras:
     def _read(self, path: Path, reader: Callable[[Path], T], otherwise: T) -> T:
         try:
             return reader(path) if os.path.lexists(path) else otherwise
+        except BenchmarkError as error:
+            self.problems.append(error.message)
         except (OSError, *UNREADABLE) as error:
             reason = getattr(error, "strerror", None) or one_line(str(error), _LONG) or repr(error)
             self.problems.append(f"{path.name}: cannot be read ({reason}).")
         return otherwise
+
+
+def _client_of(wave: Wave, start_s: float, path: Path) -> dict[str, Table]:
+    """The table as the wave left it; BenchmarkError where it is another's."""
+    if wave.run_dir is not None and is_file(wave.run_dir.summary):
+        require_own(path, read_digests(wave.run_dir.summary))
+    return read_client_table(path, start_s=start_s)
 
 
 def _rows(metrics: dict[str, dict[str, float]]) -> list[list[str]]:

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from inference_benchmarker.errors import BenchmarkError
-from inference_benchmarker.system.files import is_file, opened, own_path
+from inference_benchmarker.system.files import is_file, is_there, opened, own_path
 from inference_benchmarker.words.units import MIB
 
 if TYPE_CHECKING:
@@ -57,6 +57,13 @@ def require_unchanged(path: Path, digests: Mapping[str, str], run: Path | None =
             f"{path}: was {done} after the wave was stored.",
             "Restore the file of the wave.",
         )
+
+
+def require_own(path: Path, digests: Mapping[str, str]) -> None:
+    """The same of a file that not every wave has; BenchmarkError, too, where it was put there since."""
+    if digests and path.name not in digests and is_there(path):
+        raise BenchmarkError(f"{path}: was added after the wave was stored.", "Take it away, or restore the wave.")
+    require_unchanged(path, digests)
 
 
 def _digest(path: Path, run: Path) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from contextlib import nullcontext
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -248,4 +249,38 @@ def test_no_search_stands_in_two_rows(ranked: Path) -> None:
     rows = [replace(row, variant={"other": name}) for name in "ab"]
     write_with_digest(ranked / rankings.FILE, encoded(ranking(rows, Aim())))
     with pytest.raises(BenchmarkError, match="a_capacity is the search of more than one row"):
+        rankings.load(ranked)
+
+
+def older(path: Path, **changes: object) -> None:
+    """Make it a file of an earlier version, with other values."""
+    data = json.loads(path.read_text())
+    for key in ("digest", "built_on", "files"):
+        data.pop(key, None)
+    path.write_text(json.dumps({**data, **changes}))
+
+
+@pytest.mark.parametrize(
+    ("file", "changes"),
+    [
+        ("summary.json", {"verdict": "X"}),
+        ("summary.json", {"digest": "0"}),
+        ("summary.json", {"ledger": "x"}),
+        ("plan.json", {"load": None}),
+    ],
+)
+def test_what_is_wrong_with_a_wave_is_said_of_its_own_file(search: Path, file: str, changes: dict[str, object]) -> None:
+    older(search / searches.FILE)
+    (summary,) = search.glob("*/summary.json")
+    older(summary)
+    older(summary.with_name(file), **changes)
+    with pytest.raises(BenchmarkError, match=re.escape(f"{summary.with_name(file)}: cannot be read as a file of this")):
+        searches.load(search)
+
+
+def test_what_is_wrong_with_a_search_is_said_of_its_own_file(ranked: Path) -> None:
+    older(ranked / rankings.FILE)
+    path = ranked / "a_capacity" / searches.FILE
+    older(path, rate=-5.0)
+    with pytest.raises(BenchmarkError, match=re.escape(f"{path}: cannot be read as a file of this tool")):
         rankings.load(ranked)

@@ -412,6 +412,8 @@ def test_a_side_of_which_no_request_succeeds_is_worse_however_short_it_was(secon
 
 def test_a_gate_that_passes_says_in_its_first_line_what_was_measured_differently() -> None:
     base, new = wave(drawn(1)), replace(wave(drawn(2)), environment={"file_sha256": "b"})
+    odd = replace(new, environment={"file_sha256": [{}]})  # what is stored may be anybody's
+    assert "the content of the factories (or Locust) file" in headline(compare(base, odd, limits("rate=5%")))
     base.environment["file_sha256"] = "a"
     found = compare(base, new, limits("rate=5%"))
     assert headline(found).startswith("PASSED: ")

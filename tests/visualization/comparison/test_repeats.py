@@ -276,6 +276,20 @@ class TestCommand:
         assert cli.main(["compare", *map(str, copies)]) == 0
         assert "! A run is compared with itself: nothing can have changed." in capsys.readouterr().out
 
+    @pytest.mark.parametrize("lost", ["plan.json", "summary.json", "requests.parquet"])
+    def test_a_run_of_a_folder_that_lost_a_file_is_not_left_out(
+        self, folders: Path, lost: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        """Without its plan.json a slow run was no run any more, and the gate passed without a word."""
+        new = copytree(folders / "new", tmp_path / "new")
+        *_, last = runs_of(new)
+        (last / lost).unlink()
+        assert cli.main(["compare", str(folders / "base"), str(new), "--max-regression", "p50=50%"]) == 2
+        assert str(last) in capsys.readouterr().err
+        assert cli.main(["report", str(new), "--format", "csv"]) == 2
+        assert str(last) in capsys.readouterr().out
+        assert latest_runs(new, 1)[0].path == last
+
     def test_the_last_runs_are_the_last(self, folders: Path) -> None:
         found = runs_of(folders / "base")
         assert [each.path for each in latest_runs(folders / "base", 2)] == found[-2:]

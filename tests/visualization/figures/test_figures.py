@@ -17,9 +17,10 @@ from inference_benchmarker.plan.load import Bounds, OpenLoop
 from inference_benchmarker.plan.plan import WavePlan
 from inference_benchmarker.plan.replay import Replay
 from inference_benchmarker.plan.stage import Stage
+from inference_benchmarker.wave.run_dir import RunDir
 from inference_benchmarker.wave.wave import Wave
 from tests.summaries import plan_with, summary_with
-from tests.waves import START, make_run, observe, on_time, stored
+from tests.waves import START, make_run, observe, on_time, stored, without_digest
 from visualization.figures.bars import all_bars, server_bars
 from visualization.figures.figures import STATISTICS, Bars, Curves, Figures
 from visualization.figures.folding import folded
@@ -450,6 +451,7 @@ class TestTimeAndDistribution:
         make_run(tmp_path / "a", 300)
         rows = [f"{START + 1.5},host,150.0", f"{START + 1.5},worker_0,90.0", f"{START + 1.5},worker_1,20.0"]
         (tmp_path / "a" / "client.csv").write_text("\n".join(["unix_s,process,cpu_percent", *rows]))
+        without_digest(RunDir(tmp_path / "a"))
         charts = curves(make_figures(read(tmp_path / "a")), "client")
         assert charts["CPU of the client's host"].lines[0].points == ((1.5, 150),)
         lines = charts["CPU of each worker"].lines
@@ -540,6 +542,7 @@ class TestDamagedRuns:
     def test_a_clients_last_line_may_be_cut_off(self, tmp_path: Path) -> None:
         make_run(tmp_path / "a", 300)
         (tmp_path / "a" / "client.csv").write_text(f"unix_s,process,cpu_percent\n{START + 1},host,50\n{START + 2},ho")
+        without_digest(RunDir(tmp_path / "a"))
         (damaged,) = read(tmp_path / "a")
         assert (damaged.client, damaged.problems) == ({"host": {"second": [1], "cpu_percent": [50]}}, ())
 

@@ -20,11 +20,24 @@ from inference_benchmarker.facts.wave_facts import WaveFacts
 from inference_benchmarker.plan.retries import Retries
 from inference_benchmarker.plan.slo import Slo
 from inference_benchmarker.records.counts import slowest
+from inference_benchmarker.wave.run_dir import RunDir
 from inference_benchmarker.wave.wave import Wave
 from inference_benchmarker.words.units import NS
 from tests.counted import counted
 from tests.situations import SITUATIONS
-from tests.waves import START, closed_plan, make_run, observe, on_time, open_plan, staged, streamed, talks, wave
+from tests.waves import (
+    START,
+    closed_plan,
+    make_run,
+    observe,
+    on_time,
+    open_plan,
+    staged,
+    streamed,
+    talks,
+    wave,
+    without_digest,
+)
 from visualization.run_page import run_page, sections, timeline_figures, words
 from visualization.run_page.distributions import distribution_figures
 from visualization.run_page.drawing import framed, shown_levels
@@ -361,6 +374,7 @@ def test_instances_are_drawn_where_their_number_changed() -> None:
 def test_a_damaged_client_table_is_said(tmp_path: Path) -> None:
     found = make_run(tmp_path / "run", 100)
     (tmp_path / "run" / "client.csv").write_text("unix_s,process,cpu_percent\nx,host,y\n")
+    without_digest(RunDir(tmp_path / "run"))
     assert "client.csv: cannot be read" in Page(run_page(found)).text
 
 
