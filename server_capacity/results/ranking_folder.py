@@ -26,10 +26,10 @@ def _decode(data: dict[str, Any]) -> RankingResult:
     return of_today(found)
 
 
-def _searches(folder: Path, found: RankingResult) -> list[Path]:
+def searches(folder: Path, found: RankingResult) -> list[Path]:
     """The folders of its rows: another search may be going on beside them, and be stored again."""
     return [folder / row.capacity for row in found.rows if row.capacity]
 
 
-_STORED = Stored(FILE, "ranking.txt", to_text, _decode, require_searches, _searches)
+_STORED = Stored(FILE, "ranking.txt", to_text, _decode, require_searches, searches)
 save, load, read, is_ranking = _STORED.save, _STORED.load, _STORED.read, _STORED.is_in

@@ -76,7 +76,7 @@ def say_closing(experiment: Experiment) -> None:
 def print_again(experiment: Experiment, form: str, output: Path | None, *, as_json: bool) -> int:
     """Print a folder of A and B again in one of its forms, and give the exit code."""
     if experiment.missing:
-        return _print_nothing(experiment, form, output)
+        return _print_nothing(experiment, form, output, as_json=as_json)
     found = experiment.compare(experiment.read())
     say_what_is_missing(experiment)
     if form == TEXT and output is None:
@@ -102,8 +102,11 @@ def print_fetched(folder: Path, options: Namespace) -> int:
     return found.exit_code
 
 
-def _print_nothing(experiment: Experiment, form: str, output: Path | None) -> int:
+def _print_nothing(experiment: Experiment, form: str, output: Path | None, *, as_json: bool) -> int:
     """Print why nothing can be compared, as the command did, and give the exit code of how it ended."""
+    if as_json:  # whoever reads JSON finds none
+        say(f"{why_nothing(experiment)}\nFolder: {experiment.folder}")
+        return experiment.cut_code
     from visualization.comparison.report import nothing_to_junit, nothing_to_markdown
 
     forms = {TEXT: lambda text: f"{text}\n", MARKDOWN: nothing_to_markdown, JUNIT: nothing_to_junit}

@@ -75,13 +75,22 @@ def _stored(folder: Path) -> Loaded[Any] | None:
 
 def _searches(folder: Path, stored: Loaded[Any] | None) -> list[Path]:
     """The folders of the searches in it, where it has the answers of several."""
-    from server_capacity.results import surface_folder, tiers_folder
+    from server_capacity.results import ranking_folder, surface_folder, tiers_folder
+    from server_capacity.results.types.plan import PlanResult
+    from server_capacity.results.types.ranking import RankingResult
     from server_capacity.results.types.surface import SurfaceResult
     from server_capacity.results.types.tiers import TiersResult
 
-    if stored and isinstance(stored.found, TiersResult):
-        return tiers_folder.searches(folder, stored.found)
-    return surface_folder.searches(folder, stored.found) if stored and isinstance(stored.found, SurfaceResult) else []
+    match stored and stored.found:
+        case TiersResult() as found:
+            return tiers_folder.searches(folder, found)
+        case SurfaceResult() as found:
+            return surface_folder.searches(folder, found)
+        case RankingResult() as found:
+            return ranking_folder.searches(folder, found)
+        case PlanResult():
+            raise BenchmarkError(f"{folder}: is a plan, which has no runs.", "Give a search, or leave --format out.")
+    return []
 
 
 def _of_a_run(options: Namespace) -> int:

@@ -13,7 +13,10 @@ import pytest
 
 from inference_benchmarker.cli import main
 from server_capacity.aiperf.export import AiperfResult
+from server_capacity.results import capacity_folder, ranking_folder
 from server_capacity.results.capacity_folder import save
+from server_capacity.results.ranking_order import ranking
+from server_capacity.results.ranking_row import Aim, row_of
 from server_capacity.results.types.result_status import settled
 from tests.capacities import found, searched
 from tests.waves import make_run, stored, wave
@@ -91,6 +94,17 @@ def test_an_answer_is_reported_as_markdown_and_in_no_form_of_a_run(
     assert capsys.readouterr().out == f"```text\n{text}```\n"
     assert main(["report", str(tmp_path), "--format", "junit"]) == 2
     assert "is the folder of a search or a plan, not of a run, so it has no junit" in capsys.readouterr().err
+
+
+def test_the_runs_of_a_ranking_are_those_of_its_searches(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    search = tmp_path / "a_capacity"
+    search.mkdir()
+    run = stored(wave([[0.02] * 10]), search)
+    capacity_folder.save(search, searched(endpoint={"arguments": {"kind": "a"}}))
+    row = row_of({"kind": "a"}, search.name, capacity_folder.read(search), None, Aim())
+    ranking_folder.save(tmp_path, ranking([row], Aim()))
+    main(["report", str(tmp_path), "--format", "csv"])
+    assert [row["run"] for row in csv.DictReader(capsys.readouterr().out.splitlines())] == [str(run.path)]
 
 
 @pytest.mark.parametrize(
