@@ -248,4 +248,10 @@ STORED = (
         "follows from the requests",
         loaded_after(another_verdict),
     ),
+    fault(
+        "stored-instances-added",
+        "the counts of another run's instances are put beside a wave",
+        "instances.jsonl: was added after the wave was stored",
+        loaded_after(lambda run: (run / "instances.jsonl").touch()),
+    ),
 )
