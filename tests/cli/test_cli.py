@@ -929,7 +929,7 @@ class TestClient:
     def test_the_least_number_of_repeats_is_in_the_help(self, capsys: pytest.CaptureFixture[str]) -> None:
         with pytest.raises(SystemExit):
             cli.main(["client", "worker-saturation", "--help"])
-        assert "0 for none, otherwise at least 4 (default 8)" in " ".join(capsys.readouterr().out.split())
+        assert "again: 0, or at least 4 (default 8)" in " ".join(capsys.readouterr().out.split())
 
     def test_its_flags_become_conditions(self, searches: list[Conditions]) -> None:
         of_both = "--factories-file f.py --endpoint-name e --lag-limit 0.01 --step-time 2 --max-rps 500 --output-dir o"

@@ -59,19 +59,19 @@ if TYPE_CHECKING:
     from server_capacity.results.types.capacity import CapacityResult
 
 _DESCRIPTION = """\
-Finds the highest rate at which an endpoint meets every limit, with a 95% interval, and confirms the interval's
-lower end.
+Finds the highest rate at which an endpoint meets every limit, with a 95% confidence interval, and sends the
+rate at the interval's lower end once more to confirm it.
 
-  benchmark capacity --demo                      try it: two minutes
-  benchmark capacity --demo --llm                how many users an LLM engine serves
+  benchmark capacity --demo                 try it: two minutes
+  benchmark capacity --demo --llm           find how many users an LLM serves
+  benchmark capacity --verify PLAN          test a plan at its target rate
   benchmark capacity URL --slo 'p99<200ms'
-  benchmark capacity --verify DIR_plan           verify a plan at its target rate
   benchmark capacity --factories-file FILE --target-rps 1000 \\
       --vary instance_type=ml.m5.xlarge,ml.c5.xlarge
 """
 _EPILOG = """\
 exit codes: 0 found (also if every limit is met at --max-rps); 1 no rate meets the limits, or inconclusive;
-2 bad input; 3 the client was the limit; 130 interrupted (what was found is reported)
+2 bad input; 3 limited by the client; 130 interrupted (what was found is reported)
 """
 
 

@@ -20,10 +20,11 @@ from inference_benchmarker.cli.capacity.users_flags import (
     users_asked,
 )
 from inference_benchmarker.cli.capacity.vary_flags import VARY_FLAGS
-from inference_benchmarker.cli.core.expect_flags import refused_canaries
+from inference_benchmarker.cli.core.chat_flags import MODEL_MIX
+from inference_benchmarker.cli.core.expect_flags import EXPECT, refused_canaries
 from inference_benchmarker.cli.core.flags import Flag, Reading, Table, parse_number, parse_share, read_flags, table_for
 from inference_benchmarker.cli.core.hosts_flags import HOSTS_FLAGS, OF_HOSTS, placed, take_hosts
-from inference_benchmarker.cli.core.url_flags import URL_FLAGS
+from inference_benchmarker.cli.core.url_flags import MAX_ANSWER_SIZE, URL_FLAGS
 from inference_benchmarker.cli.wave.wave_flags import CONVERSATIONS, SLO_ON_RATE, URL_WITHOUT_AIPERF, WAVE_FLAGS
 from inference_benchmarker.cli.wave.wave_plan import NO_CONFIG, parts_of_plan
 from inference_benchmarker.engine.endpoint.source import has_sessions, source_problems
@@ -110,16 +111,13 @@ CAPACITY_FLAGS: Table = table_for(
     Settings,
     table={
         "endpoint": [
-            _OF_A_WAVE["factories_file"]._replace(
-                about="the endpoint as two Python functions: invoke_factory and payload_factory (or session_factory)"
-            ),
-            *_of_a_wave("endpoint_name", "set", "locust_file"),
+            *_of_a_wave("factories_file", "endpoint_name", "set", "locust_file"),
             _OF_A_WAVE["url"]._replace(about=URL_WITHOUT_AIPERF),
             Flag(
                 "--demo",
                 None,
-                "start the embedded endpoint (4 requests at a time, 20 ms each), and use its factories file and its "
-                "--slo unless you give others",
+                "start the embedded endpoint, a small server that comes with the tool (4 requests at a time, 20 ms "
+                "each), and use its factories file and its --slo unless you give others",
             ),
             Flag(
                 "--llm",
@@ -137,9 +135,8 @@ CAPACITY_FLAGS: Table = table_for(
             Flag(
                 "--in",
                 "WHAT",
-                "what to search for: rps or requests (default), the highest arrival rate; sessions, the "
-                "highest rate at which sessions of several turns arrive; users, the largest number of users in a "
-                "closed loop, or of open sessions if the load consists of sessions",
+                "what to maximize. rps or requests (default): requests per second; sessions: sessions (conversations) "
+                "that start per second; users: users in a closed loop or, if the load is sessions, open sessions",
                 _choice(RPS, REQUESTS, SESSIONS, USERS),
             ),
             *USER_FLAGS,
@@ -147,13 +144,14 @@ CAPACITY_FLAGS: Table = table_for(
             Flag(
                 "--arrivals",
                 "KIND",
-                "{default} (default), as independent users arrive, or constant, which gives optimistic results",
+                "{default} (default): random, as from independent users; constant: evenly spaced, which gives "
+                "optimistic results",
             ),
             Flag(
                 "--time",
                 "S",
-                "seconds of load to send, not counting discarded steps and the confirmation (default "
-                f"{USUAL_TIME_S:g}; with --demo 60, with --demo --llm 75)",
+                "seconds of load to send, excluding the confirmation and steps spoilt by this client or a change of "
+                f"the server (default {USUAL_TIME_S:g}; with --demo 60, with --demo --llm 75)",
                 parse_number,
                 sets="time_s",
             ),
@@ -169,7 +167,7 @@ CAPACITY_FLAGS: Table = table_for(
             Flag(
                 "--soak",
                 "S",
-                "confirm the interval's lower end for S seconds, to find leaks and exhausted burst credits",
+                "send the rate at the interval's lower end for S seconds, to find leaks and exhausted burst credits",
                 parse_number,
                 sets="soak_s",
             ),
@@ -182,27 +180,19 @@ CAPACITY_FLAGS: Table = table_for(
                 _cache,
             ),
         ],
-        "load": _of_a_wave(
-            "seed",
-            "drain_timeout",
-            "request_timeout",
-            "client_timeout",
-            "client_retries",
-            "backoff",
-            "max_answer_size",
-            "expect",
-            "model_mix",
-            "load_timeout",
-            "max_in_flight",
-        ),
+        "load": [
+            *_of_a_wave("seed", "drain_timeout", "request_timeout", "client_timeout", "client_retries", "backoff"),
+            *(MAX_ANSWER_SIZE, EXPECT, MODEL_MIX),
+            *_of_a_wave("load_timeout", "max_in_flight"),
+        ],
         OF_HOSTS: HOSTS_FLAGS,
         "server metrics": [
             *_of_a_wave("endpoint_config", "metrics_wait"),
             Flag(
                 "--suspend-scaling",
                 None,
-                "suspend scaling of the variants and inference components that --endpoint-config names, and always"
-                " restore it (default: refuse an endpoint that scales)",
+                "suspend autoscaling of the production variants and inference components that --endpoint-config names, "
+                "and always restore it (default: refuse an endpoint that scales)",
             ),
         ],
         OF_ENDPOINTS: VARY_FLAGS,
@@ -216,7 +206,9 @@ CAPACITY_FLAGS: Table = table_for(
                 _workers,
                 sets="workers_asked",
             ),
-            *_of_a_wave("sample_client_hw", "port", "output_dir", "name", "json", "quiet", "debug", "config"),
+            *_of_a_wave("sample_client_hw", "port"),
+            _OF_A_WAVE["output_dir"]._replace(about="where to create the search's folder"),
+            *_of_a_wave("name", "json", "quiet", "debug", "config"),
             Flag("--verbose", None, "also print the queueing model that is fitted to the search"),
         ],
     },

@@ -16,18 +16,19 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _DESCRIPTION = """\
-Plans what to deploy for a load: the number of instances, their minimum and maximum, a scaling policy, and the cost.
+Plans what to deploy for a load: the number of instances (with its minimum and maximum), a scaling policy, and the
+cost.
 
   benchmark plan .tmp/<timestamp>_capacity --target-rps 1000
   benchmark plan DIR --target-rps 1000 --growth 20%/min \\
       --seconds-to-create 240 --price ml.m5.xlarge=0.23
 
-Or plan the replicas for a number of users, from a search with --in users or --in sessions:
+To plan instances for a number of users, give a search with --in users or --in sessions:
 
   benchmark plan DIR --users 10000 --conversations-per-day 3 --peak-factor 3
 """
 _EPILOG = """\
-The plan is based on the lower end of the capacity's interval.
+The plan is based on the lower end of the interval that the search reports.
 
 exit codes: 0 planned; 1 the measurements are not sufficient; 2 bad input;
 3 the plan could not be stored
@@ -72,8 +73,8 @@ def plan_parser() -> Parser:
         "capacity_dir",
         metavar="CAPACITY_DIR",
         nargs="*",
-        help="the folder of a search, of a ranking (its first row is planned) or of tiers (with --tier). With several "
-        "folders, each endpoint is planned for the whole load",
+        help="the folder of a search, of a ranking with --vary (its first row is planned), or of a search with --tier "
+        "(choose one with --tier). Each of several endpoints is planned for the whole load (for parts, use --mix)",
     )
     parser.add_flags(PLAN_FLAGS)
     return parser

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from inference_benchmarker.cli.capacity.vary_flags import PRICE_FLAGS
+from inference_benchmarker.cli.capacity.vary_flags import PRICE_FLAGS, UTILISATION_ABOUT
 from inference_benchmarker.cli.core.flags import (
     Flag,
     Table,
@@ -59,8 +59,8 @@ PLAN_FLAGS: Table = table_for(
             Flag(
                 "--growth",
                 "SHARE",
-                "how fast the load may grow, such as 20%/min: the plan reserves headroom for the time until new "
-                "instances serve",
+                "how fast the load may grow, such as 20%/min: the plan keeps headroom until new instances are in "
+                "service",
                 parse_growth,
                 sets="growth_per_min",
             ),
@@ -89,8 +89,8 @@ PLAN_FLAGS: Table = table_for(
             Flag(
                 "--kv-tokens",
                 "N",
-                "tokens of a replica's KV cache, to simulate the two kinds of routing "
-                f"(default: {PROFILES[BASE].kv_tokens:,})",
+                f"tokens of an instance's KV cache, to simulate --routing {RANDOM} and {PREFIX_AWARE} (default: "
+                f"{PROFILES[BASE].kv_tokens:,})",
                 parse_int,
             ),
         ],
@@ -98,21 +98,22 @@ PLAN_FLAGS: Table = table_for(
             Flag(
                 "--utilisation",
                 "P%",
-                "load each instance to this share of the rate at its interval's lower end (default 70%)",
+                UTILISATION_ABOUT,
                 parse_share,
             ),
             Flag("--spare", "N", "number of instances that may fail while the limit is still met", parse_int),
             Flag(
                 "--minimum",
                 "N",
-                "minimum number of instances (default: from the lowest load, usually at least 2)",
+                "minimum number of instances (default: for the lowest load, and at least 2 unless 1 is enough for the "
+                "peak)",
                 parse_int,
             ),
             Flag("--maximum", "N", "maximum number of instances (default: from the peak)", parse_int),
             Flag(
                 "--seconds-to-create",
                 "S",
-                "time until a new instance serves (default: as measured by a search that created endpoints)",
+                "time until a new instance is in service (default: as measured by a search that created endpoints)",
                 parse_number,
             ),
         ],
@@ -120,18 +121,18 @@ PLAN_FLAGS: Table = table_for(
             Flag(
                 "--instances",
                 "N[,N]",
-                "number of instances that each search measured, if the search does not know it",
+                "number of instances in each search, if the search did not record it",
                 _counts,
             ),
-            Flag("--instance-type", "TYPE", "type of these instances, if the search does not know it"),
+            Flag("--instance-type", "TYPE", "type of these instances, if the search did not record it"),
             Flag(
                 "--routing",
                 "KIND",
                 f"how requests are routed to instances, {RANDOM} or {LEAST_OUTSTANDING} (default: as measured). With "
-                f"--users: {RANDOM} (default) or {PREFIX_AWARE}, which continues conversations where they began",
+                f"--users: {RANDOM} (default) or {PREFIX_AWARE}, which keeps a conversation on one instance",
             ),
             Flag("--tier", "NAME", "the tier to plan for, if the folder is that of `benchmark capacity --tier`"),
-            Flag("--endpoint-name", "NAME", "name of the deployed endpoint in the scaling policies"),
+            Flag("--endpoint-name", "NAME", "endpoint name to write into the scaling policies"),
         ],
         "cost": PRICE_FLAGS,
         "output": [

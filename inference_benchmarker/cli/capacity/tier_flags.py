@@ -35,8 +35,8 @@ def parse_tier(flag: str, text: str) -> TierLimits:
 TIER_FLAG = Flag(
     "--tier",
     "NAME:LIMITS",
-    "a named set of --slo limits, repeatable: gold:ttft.p95<1s,itl.p95<20ms. Each tier gets a capacity of its own, and "
-    "measurements for one are reused for the next",
+    "a named set of --slo limits (repeatable): gold:ttft.p95<1s,itl.p95<20ms. Each tier gets a capacity of its own, "
+    "and measurements for one are reused for the next",
     parse_tier,
     repeatable=True,
 )

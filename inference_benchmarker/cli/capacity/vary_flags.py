@@ -35,25 +35,28 @@ PRICE_FLAGS = [
     Flag(
         "--price",
         "TYPE=USD",
-        "hourly price of an instance of this type, repeatable (default: AWS's price list, if there are credentials)",
+        "hourly price of an instance of this type (repeatable; default: AWS's price list, if there are credentials)",
         repeatable=True,
     ),
     Flag(
         "--price-file",
         "FILE",
-        "prices as JSON, {TYPE: USD} or {REGION: {TYPE: USD}}, or AWS's own index.json of AmazonSageMaker",
+        "prices as JSON, {TYPE: USD} or {REGION: {TYPE: USD}}, or the index.json of SageMaker prices that AWS "
+        "publishes",
     ),
 ]
 """The flags of every command with a price."""
 
+UTILISATION_ABOUT = (
+    "load each instance to at most this share of its capacity, the lower end of the search's interval (default 70%)"
+)
 VARY_FLAGS = [
     Flag(
         "--vary",
         "NAME=V,V",
-        "search with each value (a variant), and rank the variants. NAME is an argument of endpoint_factory (the "
-        "factories file's function "
-        "that creates the endpoint), env.NAME a key of its argument env, and payload.NAME an argument of "
-        "payload_factory. Several --vary give every combination",
+        "search with each value (a variant), and rank the variants. NAME: an argument of endpoint_factory, the "
+        "function of the factories file that creates the endpoint; env.NAME: a key of its argument env; payload.NAME: "
+        "an argument of payload_factory. Several --vary give every combination",
         parse_axis,
         repeatable=True,
     ),
@@ -62,22 +65,21 @@ VARY_FLAGS = [
     Flag(
         "--utilisation",
         "P%",
-        "compute the number of instances so that each gets at most this share of the rate at the interval's lower end "
-        "(default 70%)",
+        UTILISATION_ABOUT,
         _utilisation,
     ),
     Flag(
         "--verify",
         "PLAN",
-        "verify a plan (its folder or fleet_plan.json): start its number of instances and send them its target rate, "
-        "with Poisson arrivals, for a computed time (or for --time)",
+        "verify a plan (its folder or fleet_plan.json): start the planned instances, and send them the target rate, "
+        "with Poisson arrivals, until the outcome is clear (or for --time)",
     ),
     Flag("--recommender", "JOB", "show the results of this Inference Recommender job beside the ranking"),
     Flag("--max-cost", "USD", "create no endpoint if it could cost more than this", parse_number),
     Flag("--yes", None, "create endpoints without asking"),
     PRICE_FLAGS[0]._replace(
         about="hourly price of an instance of this type, of a GPU (gpu=USD; endpoint_factory's argument gpus says "
-        "how many), or of a variant (by its name in the ranking); repeatable (default: AWS's price list, if there are "
+        "how many), or of a variant by its name in the ranking (repeatable; default: AWS's price list, if there are "
         "credentials)"
     ),
     PRICE_FLAGS[1],

@@ -67,10 +67,10 @@ A and B are factories files, names of examples, or URLs. Options of `benchmark` 
       --endpoint-name-a blue --endpoint-name-b green
 """
 EPILOG = """\
-All flags of a wave: `benchmark --help-all`. Without --obs-time, a wave measures 10 seconds, after 2 of warm-up.
+All flags of a wave: `benchmark --help-all`. Without --obs-time, a wave has 2 s of warm-up and 10 s of measured load.
 An INVALID wave is discarded and sent again, at most --repeats times per side.
 
-exit codes: 0 no limit is violated; 1 a limit is violated (with --strict: or cannot be decided); 2 bad input;
+exit codes: 0 no limit is violated; 1 a limit is violated (or, with --strict, the comparison cannot tell); 2 bad input;
 3 a side is INVALID; 130 interrupted (what was measured is reported)
 """
 

@@ -36,15 +36,15 @@ side to show how far runs of one version differ. Without arguments, it compares 
   benchmark compare --base monday/* --new tuesday/*
 """
 _EPILOG = """\
-A limit is met if the whole interval is below it, and violated if the change is above
-it and the interval does not contain zero (no change).
+A limit is met if the whole interval is within it. It is violated if the change exceeds it and the interval does not
+contain zero (no change). Otherwise the comparison cannot tell.
 
-exit codes: 0 no limit is violated; 1 a limit is violated (with --strict: or cannot be decided); 2 bad input;
+exit codes: 0 no limit is violated; 1 a limit is violated (or, with --strict, the comparison cannot tell); 2 bad input;
 3 a run is INVALID
 """
 _MAX_REGRESSION_HELP = (
-    "how much worse a metric may get, repeatable: p99=10%%, latency.mean=5%%, ttft.p90=10%%, rate=3%%, success=1%%, "
-    "session.p95=10%%, turn2+.ttft.p95=10%%"
+    "how much worse a metric may get, relative to BASE (repeatable): p99=10%%, latency.mean=5%%, ttft.p90=10%%, "
+    "rate=3%%, success=1%%, session.p95=10%%, turn2+.ttft.p95=10%%"
 )
 _FILES = (
     ("--markdown", "write the comparison as Markdown, for a pull request"),
@@ -112,7 +112,7 @@ def compare_parser() -> Parser:
 def add_gate(parser: Parser) -> None:
     """Add what makes a comparison a gate, and its files."""
     parser.add_argument("--max-regression", metavar="LIMIT", action="append", default=[], help=_MAX_REGRESSION_HELP)
-    parser.add_argument("--strict", action="store_true", help="a limit that cannot be decided counts as violated")
+    parser.add_argument("--strict", action="store_true", help="count a limit as violated if the comparison cannot tell")
     for flag, text in _FILES:
         parser.add_argument(flag, metavar="FILE", type=Path, help=text)
     parser.add_argument("--json", action="store_true", help="print the comparison as JSON")

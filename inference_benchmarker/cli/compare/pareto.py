@@ -30,9 +30,9 @@ if TYPE_CHECKING:
 KIND = "pareto"
 _DESCRIPTION = """\
 Compares the tokens/s that each user gets with the tokens/s that each GPU generates, at every load of every run. Each
-load is a point; a point beaten in both by another is not on the Pareto frontier. The report's first line says
-which run is better at which tokens/s per user; for a single run, the tokens/s per GPU and per user. The
-runs are waves to a language model that streams its answers.
+load is a point; a point is on the Pareto frontier unless another one is better in both numbers. The report begins with
+the run that is better, for each range of tokens/s per user. Of a single run, it begins with its tokens/s per GPU and
+per user. Each run must be against an LLM that streams its answers.
 
   benchmark pareto runs/fp16 runs/fp8 --gpus 8 --price gpu=2.50
   benchmark pareto runs --gpus fp16=8 --gpus fp8=4
@@ -42,7 +42,7 @@ folder of such folders, or the folder of an `ab`. A steady stage of --stages is 
 """
 _EPILOG = """\
 exit codes: 0 every run is VALID and met its limits; 1 a run missed a limit or was aborted; 2 bad input; 3 a run is
-INVALID, or the answer could not be stored; 130 a run was interrupted. The exit code of an `ab` is treated as that of
+INVALID, or the result could not be stored; 130 a run was interrupted. The exit code of an `ab` is treated as that of
 one run
 """
 

@@ -63,19 +63,19 @@ PARETO_FLAGS: Table = {
         Flag(
             "--gpus",
             "[NAME=]N",
-            "number of GPUs that served each run, or the run NAME; repeatable (default 1)",
+            "number of GPUs that served each run, or the run NAME (repeatable; default 1)",
             _named(_count),
             repeatable=True,
         ),
         _PRICE._replace(
             about="hourly price of an instance of this type, of a GPU (gpu=USD), or of all hardware that served the "
-            "run NAME (NAME=USD); repeatable"
+            "run NAME (NAME=USD; repeatable)"
         ),
         _PRICE_FILE,
         Flag(
             "--instance-type",
             "[NAME=]TYPE",
-            "type of the instances that served each run, or the run NAME; repeatable",
+            "type of the instances that served each run, or the run NAME (repeatable)",
             _named(_type),
             repeatable=True,
         ),
@@ -83,8 +83,8 @@ PARETO_FLAGS: Table = {
         Flag(
             "--token-weights",
             "I:C:O",
-            "price an input, a cached and an output token in this ratio, such as 1:0.1:4 (default: the price of each "
-            "kind is the whole cost divided by the tokens of that kind)",
+            "price an input, a cached and an output token in this ratio, such as 1:0.1:4 (default: each kind is "
+            "priced alone, as if it carried the whole cost)",
             _weights,
         ),
     ],

@@ -39,31 +39,29 @@ def _header_name(text: str) -> str:
 MODEL_MIX = Flag(
     "--model-mix",
     "A=3,B=1",
-    "several models, such as LoRA adapters, by their shares: A gets three times as many requests as B. The "
-    "report has a row for each model",
+    "several models, such as LoRA adapters, by their shares: A gets three times as many requests as B",
     by_text(ModelMix.parse),
 )
 _TURN_FLAGS = [
     Flag(
         "--turns",
         "N",
-        "send conversations of N turns to an LLM: 5, uniform:3..8, geometric:4. Each turn repeats all earlier ones. "
-        "Rates then count conversations (`capacity` needs --in sessions or users)",
+        "send conversations of N turns to an LLM: 5, uniform:3..8, geometric:4. Each turn repeats all earlier ones",
         by_text(TurnCount.parse),
     ),
     Flag(
         "--shared-prefix",
         "TOKENS",
-        "with --turns, a system prompt with this number of tokens, shared by groups of conversations: 4000, "
-        "4000:groups=20:zipf=1.1",
+        "with --turns, a system prompt of this many tokens that all conversations share: 4000. With groups=20, there "
+        "are 20 such prompts; zipf=1.1 makes some more frequent than others: 4000:groups=20:zipf=1.1",
         by_text(SharedPrefix.parse),
     ),
     Flag(
         "--history",
         "KIND",
-        "how a later turn of a conversation repeats the earlier answers: live (default): as received, without "
-        "the model's reasoning; with-reasoning: as received, with it; recorded: the recording's answers or, with "
-        "--turns, synthetic text of --output-tokens tokens",
+        "earlier answers that each turn repeats. live (default): those received, without the model's reasoning; "
+        "with-reasoning: those received, with the reasoning; recorded: those of the recording or, with --turns, "
+        "synthetic text of --output-tokens tokens",
         by_text(_history),
     ),
     Flag(

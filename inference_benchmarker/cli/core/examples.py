@@ -24,7 +24,7 @@ FACTORY_DESCRIPTION = """\
 Lists the examples, or prints one for you to change into your own endpoint:
 
   benchmark factory demo/factories_demo > my_endpoint.py
-  benchmark factory demo/factories_demo --help            its settings, which --set changes
+  benchmark factory demo/factories_demo --help            list its constants, which --set changes
 """
 _PREFIX = "factories_"
 _WIDTH = 80

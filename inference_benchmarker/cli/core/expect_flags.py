@@ -47,12 +47,17 @@ def _schema(name: str) -> Any:
         raise BenchmarkError(f"{given}: this is not JSON ({one_line(str(error), 100)}).") from None
 
 
+CANARY = (
+    "canary[:SHARE] (for an LLM: six fixed questions are asked before the load, and again in SHARE of the requests, by "
+    "default 1%; a request fails if its answer has changed)"
+)
+"""A kind for waves alone."""
+
 EXPECT = Flag(
     "--expect",
     "KIND",
-    "fail a request whose answer is not as expected, repeatable: json, schema:FILE (a JSON schema), text:REGEX (found"
-    " in the text), canary[:SHARE] (for an LLM: asks six fixed questions before the load, asks them again in SHARE of"
-    " the requests (default 1%), and fails those whose answers differ)",
+    "fail a request whose answer is not as expected (repeatable): json, schema:FILE (a JSON schema), text:REGEX (found "
+    "in the text)",
     _expectation,
     repeatable=True,
 )

@@ -17,7 +17,7 @@ from inference_benchmarker.words.redact import quoted
 from inference_benchmarker.words.units import BYTES, SECONDS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Mapping
 
     from inference_benchmarker.errors import Problem
 
@@ -91,6 +91,11 @@ def table_for(*kinds: Any, table: Table) -> Table:
         title: [flag if flag.default is not None else flag._replace(default=found.get(flag.field)) for flag in flags]
         for title, flags in table.items()
     }
+
+
+def reworded(flags: Iterable[Flag], abouts: Mapping[str, str]) -> list[Flag]:
+    """The flags of another command, with the help of this one for those of which it has another; by their names."""
+    return [flag._replace(about=abouts.get(flag.name, flag.about)) for flag in flags]
 
 
 def _shown(default: Any) -> str:

@@ -57,8 +57,8 @@ WHICH = [
     Flag(
         "--hosts",
         "LIST",
-        "hosts that send the load, reached over your own ssh: load1,load2*4,admin@load3; *N starts N workers there"
-        " (default: one per core)",
+        "hosts that send the load, reached over ssh with your configuration: load1,load2*4,admin@load3; *N starts N "
+        "workers there (default: one per core)",
         _listed,
         sets="named",
     ),
@@ -83,28 +83,28 @@ HOSTS_FLAGS = table_for(
             Flag(
                 "--max-clock-error",
                 "S",
-                "warn if a host's clock may be off by more than this (default 2ms); if it may be off by more than ten "
-                "times this, the wave is INVALID",
+                "a wave warns if a host's clock may be off by more than this (default 2ms), and is INVALID beyond ten "
+                "times this",
                 parse_decimal,
                 sets="max_clock_error_s",
             ),
             Flag(
                 "--listen",
                 "ADDRESS",
-                "workers connect to this address of this machine by encrypted TCP; ssh only starts them. "
-                "With --host-keys, give ADDRESS:PORT (any free port), and the same to `benchmark hosts join --address`",
+                "address of this machine to which the workers connect by encrypted TCP; ssh only starts them. With "
+                "--host-keys, give ADDRESS:PORT (any free port) both here and to `benchmark hosts join --address`",
             ),
             Flag(
                 "--pass-env",
                 "NAME",
-                "pass this environment variable to the hosts, repeatable; its value appears in no argument, log or "
+                "pass this environment variable to the hosts (repeatable); its value appears in no argument, log or "
                 "report",
                 repeatable=True,
             ),
             Flag(
                 "--with-file",
                 "PATH",
-                "copy this file to every host, repeatable; it must be below the current folder and gets the same "
+                "copy this file to every host (repeatable); it must be below the current folder and gets the same "
                 "relative path there",
                 _relative_path,
                 sets="with_files",
@@ -117,7 +117,7 @@ HOSTS_FLAGS = table_for(
                 "themselves, without ssh",
                 parse_path,
             ),
-            Flag("--requirements", "FILE", "install on each host the packages in this requirements.txt", parse_path),
+            Flag("--requirements", "FILE", "install this requirements.txt on each host", parse_path),
         ]
     },
 )[OF_HOSTS]

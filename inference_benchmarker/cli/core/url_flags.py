@@ -6,7 +6,7 @@ import re
 
 from inference_benchmarker.answer_size import DEFAULT_ANSWER_SIZE
 from inference_benchmarker.cli.core.chat_flags import CHAT_FLAGS
-from inference_benchmarker.cli.core.flags import Flag, parse_int, parse_size
+from inference_benchmarker.cli.core.flags import Flag, parse_int, parse_path, parse_size
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.words.redact import quoted
 from inference_benchmarker.words.text import is_utf8
@@ -33,11 +33,17 @@ def _text(flag: str, text: str) -> str:
     return text
 
 
+FACTORIES_FILE = Flag(
+    "--factories-file",
+    "FILE",
+    "Python file that calls the endpoint; it defines invoke_factory, and payload_factory or session_factory",
+    parse_path,
+)
 SET_FLAG = Flag(
     "--set",
     "NAME=VALUE",
-    "give a constant of the factories file another value, repeatable: MODEL=llama. BENCHMARK_MODEL in the environment"
-    " does the same. `benchmark factory EXAMPLE --help` lists the constants of an example",
+    "override a constant of the factories file (repeatable): MODEL=llama here, or BENCHMARK_MODEL=llama in the "
+    "environment. `benchmark factory EXAMPLE --help` lists the constants of an example",
     _setting,
     sets="factory_settings",
     repeatable=True,
@@ -58,7 +64,7 @@ URL_FLAGS = [
     Flag(
         "--header",
         "'K: V'",
-        "request header for a URL, repeatable; $VAR in it is read from the environment and never stored",
+        "request header for a URL (repeatable); $VAR in it is read from the environment and never stored",
         repeatable=True,
     ),
     Flag("--method", "M", "HTTP method for a URL (default: GET, or POST with a --body)", _text),

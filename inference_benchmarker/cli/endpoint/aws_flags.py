@@ -40,8 +40,8 @@ AWS_FLAGS = [
     Flag(
         "--instances",
         "N",
-        "number of instances at the start, which share the servers equally; each instance added later has as many "
-        "servers as one of these",
+        "number of instances at the start (default {default}), which share the servers equally; an instance that is "
+        "added later gets as many servers as each of them",
         parse_int,
     ),
     Flag(
@@ -52,7 +52,7 @@ AWS_FLAGS = [
     Flag(
         "--instance-start",
         "S",
-        "seconds until an added instance serves",
+        "seconds until an added instance is in service",
         parse_number,
         sets="instance_start_s",
     ),
@@ -66,35 +66,36 @@ AWS_FLAGS = [
     Flag(
         "--create-time",
         "S",
-        "seconds until an endpoint that a client creates is in service; --time-factor shortens them",
+        "seconds until an endpoint that a client creates is in service (default {default}); --time-factor shortens "
+        "them",
         parse_number,
         sets="create_s",
     ),
     Flag(
         "--type-servers",
         "TYPE=K",
-        "servers per instance of this type, for endpoints that a client creates, repeatable",
+        "servers per instance of this type, for endpoints that a client creates (repeatable)",
         _of_type(parse_int, "ml.m5.xlarge=2"),
         repeatable=True,
     ),
     Flag(
         "--type-speed",
         "TYPE=X",
-        "factor by which this type is faster than --service-time, repeatable",
+        "speed of this type (repeatable): its requests take the --service-time divided by X",
         _of_type(parse_number, "ml.c5.xlarge=1.25"),
         repeatable=True,
     ),
     Flag(
         "--type-price",
         "TYPE=USD",
-        "hourly price of this type in the price list, repeatable (default: none)",
+        "hourly price of this type in the price list (repeatable; default: none)",
         _of_type(parse_number, "ml.m5.xlarge=0.23"),
         repeatable=True,
     ),
     Flag(
         "--type-quota",
         "TYPE=N",
-        f"maximum number of instances of this type, repeatable (default {MOST_INSTANCES})",
+        f"maximum number of instances of this type (repeatable; default {MOST_INSTANCES})",
         _of_type(parse_int, "ml.m5.xlarge=4"),
         repeatable=True,
     ),
@@ -124,7 +125,7 @@ AWS_FLAGS = [
     Flag(
         "--metric-fault",
         "NAME=STATUS",
-        f"give a metric this status, repeatable: {', '.join(METRIC_FAULTS)}",
+        f"give a metric this status (repeatable): {', '.join(METRIC_FAULTS)}",
         _fault,
         sets="metric_faults",
         repeatable=True,

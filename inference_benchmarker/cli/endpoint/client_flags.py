@@ -10,24 +10,29 @@ from client_capacity.search import LEAST_REPEATS
 from inference_benchmarker.cli.core.chat_flags import of_single_requests
 from inference_benchmarker.cli.core.flags import Flag, Table, parse_int, parse_number, parse_path, read_flags, table_for
 from inference_benchmarker.cli.core.hosts_flags import HOSTS_FLAGS, OF_HOSTS, take_hosts
-from inference_benchmarker.cli.core.url_flags import SET_FLAG, URL_FLAGS
+from inference_benchmarker.cli.core.url_flags import FACTORIES_FILE, SET_FLAG, URL_FLAGS
 from inference_benchmarker.engine.endpoint.source import refused_sessions, source_problems
 from inference_benchmarker.errors import refuse
 from inference_benchmarker.plan.hosts import Hosts
 from inference_benchmarker.system.packaged import demo_factories
 
 ENDPOINT = [
-    Flag("--factories-file", "FILE", "the endpoint, as for a wave", parse_path),
+    FACTORIES_FILE._replace(about="Python file that calls the endpoint; it defines invoke_factory and payload_factory"),
     Flag("--endpoint-name", "NAME", "name passed to invoke_factory"),
     SET_FLAG,
-    Flag("--demo", None, "use an embedded endpoint that answers at once, and its factories file if none is given"),
+    Flag(
+        "--demo",
+        None,
+        "use the embedded endpoint (a small server that comes with the tool) without a service time, and its factories "
+        "file if none is given",
+    ),
 ]
 ENDPOINTS = {"endpoint": ENDPOINT, "endpoint by URL, without a file": of_single_requests(URL_FLAGS)}
 SEARCH = [
     Flag(
         "--lag-limit",
         "S",
-        "a worker can send a rate if its p99 schedule lag stays below this",
+        "a worker sustains a rate if its p99 schedule lag (how late it sends requests) stays below S seconds",
         parse_number,
         sets="lag_limit_s",
     ),
@@ -36,14 +41,14 @@ SEARCH = [
 ]
 START = Flag("--start-rps", "R", "the first rate to try", parse_number)
 OUTPUT = [
-    Flag("--output-dir", "DIR", "where to create the result's directory", parse_path),
+    Flag("--output-dir", "DIR", "where to create the result's folder", parse_path),
     Flag("--json", None, "print the result as JSON"),
     Flag("--quiet", None, "print no progress"),
 ]
 REPEATS = Flag(
     "--repeats",
     "N",
-    f"how often to try the found rate again: 0 for none, otherwise at least {LEAST_REPEATS} (default {{default}})",
+    f"number of times to try the highest rate again: 0, or at least {LEAST_REPEATS}",
     parse_int,
 )
 WORKERS = [
@@ -59,8 +64,8 @@ WORKERS = [
 ]
 SATURATION: dict[str, tuple[str, Table]] = {
     "worker-saturation": (
-        "Finds the highest rate that one worker can send with your invoke, with a 95% interval. Takes one to two "
-        "minutes.",
+        "Finds the highest rate at which one worker can send your requests, with a 95% confidence interval. Takes one "
+        "to two minutes.",
         table_for(Conditions, table={**ENDPOINTS, "search": [START, *SEARCH, REPEATS], "output": OUTPUT}),
     ),
     "rps-saturation": (
@@ -72,9 +77,9 @@ SATURATION: dict[str, tuple[str, Table]] = {
     ),
 }
 SATURATION_EPILOG = """\
-This sends real load to the endpoint. To measure the client alone, use --demo or a stub that answers at once.
+This sends real load to the endpoint. To measure the client alone, use --demo or a stub without a service time.
 
-exit codes: 0 a rate was found; 1 none was; 2 bad input; 130 interrupted (what was found is reported)
+exit codes: 0 a rate was found; 1 no rate was found; 2 bad input; 130 interrupted (what was found is reported)
 """
 CLIENT_HELP = """\
 usage: benchmark client COMMAND [options]
@@ -83,7 +88,7 @@ Finds what this machine can send, so that its limit is not mistaken for a slow
 endpoint. Commands (each with --help):
 
   worker-saturation  the highest rate that one worker can send, with an interval
-  rps-saturation     the highest rate of all workers, and how many to use
+  rps-saturation     the highest rate of all workers together, and their number
   limits             file descriptors and ports, and the load that they allow
 """
 

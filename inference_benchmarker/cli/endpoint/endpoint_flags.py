@@ -26,8 +26,8 @@ for boto3. Bedrock: Converse. Lambda: Invoke. CloudWatch: GetMetricData, PutMetr
 DescribeAlarmHistory. CloudWatch Logs: FilterLogEvents. SageMaker: CreateEndpoint, DescribeEndpoint, ListEndpoints,
 DeleteEndpoint and similar calls for models, endpoint configurations, inference components and tags. Application Auto
 Scaling: scalable targets, target tracking policies, activities. Service Quotas and the price list: calls about the
-instance types in the flags. The SageMaker metrics show the load that the endpoint served; its errors appear as log
-lines.
+instance types of the --type flags. The SageMaker metrics show the load that the endpoint served; its errors appear as
+log lines.
 
 With --llm, the only POST requests that it answers are /v1/chat/completions and /v1/completions, and each word is a
 token. GET /metrics has vLLM's metrics under vLLM's names, and boto3 can use only CloudWatch and CloudWatch Logs.
@@ -66,8 +66,10 @@ ENDPOINT_FLAGS = table_for(
                 "coefficient of variation (standard deviation / mean) of lognormal service times",
                 parse_number,
             ),
-            Flag("--slow-share", "F", "share of slow requests with bimodal service times", parse_number),
-            Flag("--slow-factor", "X", "factor by which slow requests take longer than the others", parse_number),
+            Flag("--slow-share", "F", "with --service bimodal: share of requests that are slow", parse_number),
+            Flag(
+                "--slow-factor", "X", "with --service bimodal: factor by which slow requests take longer", parse_number
+            ),
             Flag(
                 "--discipline",
                 "KIND",
@@ -78,7 +80,8 @@ ENDPOINT_FLAGS = table_for(
             Flag(
                 "--batch-delay",
                 "S",
-                "seconds that a request waits for its batch to fill; in batches, --service-time is the time of a batch",
+                "seconds that a request waits for its batch to fill (default {default}). A batch takes the "
+                "--service-time",
                 parse_number,
                 sets="batch_delay_s",
             ),
@@ -97,14 +100,14 @@ ENDPOINT_FLAGS = table_for(
             Flag(
                 "--grow-delay",
                 "S",
-                "seconds until an added server serves",
+                "seconds until an added server is in service",
                 parse_number,
                 sets="grow_delay_s",
             ),
             Flag(
                 "--grow-keep",
                 "S",
-                "seconds for which the other servers must suffice before an added one is removed",
+                "remove an added server after S seconds in which the others were enough",
                 parse_number,
                 sets="grow_keep_s",
             ),
@@ -123,7 +126,8 @@ ENDPOINT_FLAGS = table_for(
             Flag(
                 "--prefix-cache",
                 "TOKENS",
-                "size of the prefix cache for chats, in tokens (blocks of 16); each answer says how many were cached",
+                "size of the prefix cache for chats, in tokens (default {default}), in blocks of 16; each answer says "
+                "how many of its tokens were cached",
                 parse_int,
             ),
             Flag(
@@ -136,7 +140,7 @@ ENDPOINT_FLAGS = table_for(
             Flag(
                 "--slow-start",
                 "S",
-                "seconds of slow requests, from the first one on",
+                "requests are slow for S seconds, which begin with the first request",
                 parse_number,
                 sets="slow_start_s",
             ),
@@ -241,7 +245,7 @@ ENDPOINT_FLAGS = table_for(
             ),
             Flag("--gzip", None, "compress every answer, even if the client does not accept it"),
         ],
-        "as AWS": AWS_FLAGS,
+        "AWS emulation": AWS_FLAGS,
     },
 )
 

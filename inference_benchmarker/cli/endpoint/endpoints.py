@@ -23,11 +23,11 @@ See `benchmark endpoints clean --help`.
 _CLEAN_DESCRIPTION = """\
 Cleans up after a command that was killed: removes the endpoints that it created, and restores the settings that it
 changed. This is needed only if the separate process that normally cleans up was killed too. The steps are in
-cleanup.json in the command's folder. It asks for no confirmation, and can be repeated safely.
+cleanup.json in that command's folder. `clean` asks for no confirmation, and it is safe to run again.
 """
 _CLEAN_EPILOG = """\
 exit codes: 0 nothing is left; 1 something could not be undone (what to do by hand is printed), or the command is still
-running; 2 a cleanup.json that cannot be trusted; 130 interrupted
+running; 2 a cleanup.json is not valid; 130 interrupted
 """
 
 

@@ -15,7 +15,7 @@ from inference_benchmarker.cli.capacity.capacity_flags import AUTO, CAPACITY_FLA
 from inference_benchmarker.cli.capacity.verifying import as_elsewhere, refuse_several
 from inference_benchmarker.cli.core.address_flags import without_addresses
 from inference_benchmarker.cli.core.arguments import Parser, command_parser
-from inference_benchmarker.cli.core.flags import Flag
+from inference_benchmarker.cli.core.flags import Flag, reworded
 from inference_benchmarker.cli.core.output_flags import OUTPUT_DIR
 from inference_benchmarker.cli.core.terminal import say
 from inference_benchmarker.cli.wave.asked_pods import asked_pods, of_pods
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from inference_benchmarker.engine.pods.pods import Pods
 
 _ABOUT = """\
-Sends a wave from the pods of a Kubernetes cluster, through your own kubectl:
+Sends a wave from the pods of a Kubernetes cluster, using your kubectl:
 makes a Job, follows it, fetches its results, and removes it.
 
   benchmark --kubernetes --pods 8 --workers 32 --pod-image IMAGE \\
@@ -43,7 +43,7 @@ Ctrl-C ends the wave early, with its report. If this command is killed or fails,
 wave goes on: `benchmark kubernetes fetch JOB` follows it and fetches its results.
 """
 _EPILOG = """\
-exit codes: those of the wave: 0 VALID, every limit met; 1 a limit was missed;
+exit codes: those of the wave: 0 VALID, every limit met; 1 VALID, a limit missed;
 2 bad input, or the pods did not start; 3 INVALID, or the results were lost;
 130 interrupted
 """
@@ -59,7 +59,7 @@ stay for all waves, and its folder is fetched.
 """
 _EPILOG_SEARCH = """\
 exit codes: those of the search: 0 found; 1 no rate meets the limits, or
-inconclusive; 2 bad input, or the pods did not start; 3 the client was the limit,
+inconclusive; 2 bad input, or the pods did not start; 3 limited by the client,
 or the results were lost; 130 interrupted
 """
 _SEARCH = CommandForPods(("capacity",), search_of)
@@ -153,10 +153,7 @@ def search_in_pods_parser() -> Parser:
 
 def _said_anew(flags: Table) -> Table:
     """Those of a search, of which --verify makes no endpoint here."""
-    return {
-        title: [flag._replace(about=_VERIFY) if flag.name == "verify" else flag for flag in some]
-        for title, some in flags.items()
-    }
+    return {title: reworded(some, {"verify": _VERIFY}) for title, some in flags.items()}
 
 
 def own_flags(**abouts: str) -> list[Flag]:

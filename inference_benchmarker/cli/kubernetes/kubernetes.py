@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 _HELP = """\
 usage: benchmark kubernetes COMMAND [options]
 
-Manages the Jobs of `benchmark --kubernetes` and `benchmark manifests`, through
-your own kubectl. Commands (each with --help):
+Manages the Jobs of `benchmark --kubernetes` and `benchmark manifests`, using
+your kubectl. Commands (each with --help):
   fetch    follow a Job, running or finished, and fetch its results
   clean    remove Jobs and what `benchmark --kubernetes` made
-  attend   (internal) runs in the first pod; fetch starts it
+  attend   internal: `fetch` runs it in the coordinating pod
 """
 _ABOUT = {
     "fetch": (
@@ -33,17 +33,17 @@ _ABOUT = {
     ),
     "clean": (
         "Removes a Job, with its pods and what `benchmark --kubernetes` made for it. Without JOB, it removes\n"
-        "every Job that has ended or never began, including those of `benchmark manifests`. Delete the Secret,\n"
-        "ConfigMap and Service of a manifests Job yourself."
+        "every Job that has ended or never began, including those of `benchmark manifests`; delete their Secret,\n"
+        "ConfigMap and Service yourself."
     ),
-    "attend": "Serves `benchmark kubernetes fetch`, which starts it in the first pod of a Job with `kubectl exec`.",
+    "attend": "Serves `benchmark kubernetes fetch`, which runs it in the coordinating pod with `kubectl exec`.",
 }
 _EPILOGS = {
     "fetch": (
-        "exit codes: those of the wave: 0 VALID, every limit met; 1 a limit was missed; 2 bad input; 3 INVALID, or\n"
+        "exit codes: those of the wave: 0 VALID, every limit met; 1 VALID, a limit missed; 2 bad input; 3 INVALID, or\n"
         "the results were lost; 130 the wave was interrupted, or you ended this command\n"
     ),
-    "clean": "exit codes: 0 they are removed; 2 they could not be (the reason is given)\n",
+    "clean": "exit codes: 0 removed; 2 not removed (the reason is given)\n",
     "attend": "exit codes: 0 nobody needs it any more\n",
 }
 _ENDED = ("Complete", "Failed")

@@ -29,7 +29,11 @@ def _pause(flag: str, text: str) -> float:
 
 
 AIPERF_FLAGS: list[Flag] = [
-    Flag("--aiperf", None, "after the wave, run aiperf with the same load for its token metrics; needs --url"),
+    Flag(
+        "--aiperf",
+        None,
+        "after the wave, run aiperf with the same load for its token metrics; needs the endpoint's URL",
+    ),
     Flag("--aiperf-only", None, "run aiperf without a wave before it"),
     Flag(
         "--aiperf-args",

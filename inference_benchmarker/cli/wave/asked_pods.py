@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from math import ceil
 from typing import TYPE_CHECKING, Any
 
+from inference_benchmarker.cli.core.flags import reworded
 from inference_benchmarker.cli.core.hosts_flags import OF_HOSTS
 from inference_benchmarker.cli.wave.pods_flags import take_pods
 from inference_benchmarker.cli.wave.pods_wave import JOIN_TIMEOUT_S, read_files
@@ -40,19 +41,20 @@ _NOT_IN_PODS = {
     "price_file": "prices are for --vary: leave it out",
 }
 """Flags of a command that are not for pods, each with its reason."""
-_OF_AIPERF = ("aiperf_args", "aiperf_pause")
-_CLOCKS_AND_FILES = "joining, clocks and files of the pods"
+_WITHOUT_USE = ("aiperf_args", "aiperf_pause", "port", "verbose")
+"""Others that mean nothing there: a pod's workers are in other pods, and its report is for no terminal."""
+_CLOCKS_AND_FILES = "start, clocks and files of the pods"
 _ABOUT_PODS = {
     "workers": "worker processes in all pods together (default: one per pod)",
     "join_timeout": "seconds to wait for every pod to join, not counting the time to load the factories file (default "
     f"{JOIN_TIMEOUT_S})",
-    "max_clock_error": "warn if a pod's clock may be off by more than this (default 2ms); if it may be off by more "
-    "than ten times this, the wave is INVALID",
-    "pass_env": "pass this environment variable to the pods, repeatable; its value appears in no argument, log or "
+    "max_clock_error": "a wave warns if a pod's clock may be off by more than this (default 2ms), and is INVALID "
+    "beyond ten times this",
+    "pass_env": "pass this environment variable to the pods (repeatable); its value appears in no argument, log or "
     "report",
-    "with_file": "copy this file to every pod, repeatable; it must be below the current folder and gets the same "
+    "with_file": "copy this file to every pod (repeatable); it must be below the current folder and gets the same "
     "relative path there",
-    "json": "print the summary in the log of the first pod as JSON",
+    "json": "print the summary as JSON, in the log of the coordinating pod",
     "url": URL_WITHOUT_AIPERF,
 }
 """The help of flags that speaks of pods where that of a wave speaks of hosts."""
@@ -109,12 +111,11 @@ def asked_pods(
 
 
 def of_pods(flags: Table, but: Sequence[str] = ()) -> Table:
-    """The flags of a wave, of pods instead of hosts; the help leaves out those that are refused, ``but`` some."""
-    hidden = {*_NOT_IN_PODS, *_OF_AIPERF} - {*but}
+    """The flags of a wave, of pods instead of hosts; the help leaves out those without a use, ``but`` some."""
+    hidden = {*_NOT_IN_PODS, *_WITHOUT_USE} - {*but}
     return {
         _CLOCKS_AND_FILES if group == OF_HOSTS else group: [
-            flag._replace(hidden=flag.hidden or flag.name in hidden, about=_ABOUT_PODS.get(flag.name, flag.about))
-            for flag in some
+            flag._replace(hidden=flag.hidden or flag.name in hidden) for flag in reworded(some, _ABOUT_PODS)
         ]
         for group, some in flags.items()
     }

@@ -8,9 +8,9 @@ from typing import Any
 
 from inference_benchmarker.cli.core.chat_flags import MODEL_MIX
 from inference_benchmarker.cli.core.expect_flags import EXPECT, refused_canaries
-from inference_benchmarker.cli.core.flags import Flag, parse_decimal, parse_path, read_flags, table_for
+from inference_benchmarker.cli.core.flags import Flag, parse_decimal, read_flags, reworded, table_for
 from inference_benchmarker.cli.core.hosts_flags import HOSTS_FLAGS, OF_HOSTS, take_hosts
-from inference_benchmarker.cli.core.url_flags import MAX_ANSWER_SIZE, SET_FLAG, URL_FLAGS
+from inference_benchmarker.cli.core.url_flags import FACTORIES_FILE, MAX_ANSWER_SIZE, SET_FLAG, URL_FLAGS
 from inference_benchmarker.engine.endpoint.source import source_problems
 from inference_benchmarker.errors import refuse
 from inference_benchmarker.plan.hosts import Hosts
@@ -19,14 +19,15 @@ from inference_benchmarker.plan.plan import WavePlan
 from inference_benchmarker.plan.problems import problems_of
 
 CHECK_DESCRIPTION = (
-    "Sends one request as a wave's worker would, and shows the result; with --hosts, one request from each host."
+    "Sends one request as a wave does (of a conversation, the first), and shows the parsed answer; with --hosts, one "
+    "request or conversation from each host."
 )
 CHECK_EPILOG = """\
 exit codes: 0 the request succeeded; 1 it failed; 2 bad input or an unusable factories file; 130 interrupted
 """
 TIMEOUT_S = Decimal(60)
 _ENDPOINT = [
-    Flag("--factories-file", "FILE", "the endpoint, as for a wave", parse_path),
+    FACTORIES_FILE,
     Flag("--endpoint-name", "NAME", "name passed to invoke_factory"),
     SET_FLAG,
     Flag(
@@ -48,12 +49,13 @@ _ENDPOINT = [
     EXPECT,
     MODEL_MIX,
 ]
+_ABOUT_HOSTS = {"hosts": "hosts that send a request each, reached over ssh with your configuration: load1,admin@load3"}
 CHECK_FLAGS = table_for(
     WavePlan,
     table={
         "endpoint": _ENDPOINT,
         "endpoint by URL, without a file": URL_FLAGS,
-        OF_HOSTS: HOSTS_FLAGS,
+        OF_HOSTS: reworded(HOSTS_FLAGS, _ABOUT_HOSTS),
         "output": [Flag("--json", None, "print the result as JSON")],
     },
 )

@@ -28,15 +28,15 @@ EXPORT_FLAGS = [
     Flag(
         "--export",
         "WHERE",
-        "export live metrics during the wave, repeatable: prometheus[:[HOST:]PORT] (a page, by default on loopback, "
-        "port 9464) or otlp[=URL] (an OpenTelemetry collector)",
+        "export live metrics during the wave (repeatable): prometheus[:[HOST:]PORT] (a page for Prometheus to scrape, "
+        "by default on loopback, port 9464) or otlp[=URL] (an OpenTelemetry collector)",
         parse_destination,
         repeatable=True,
     ),
     Flag(
         "--export-wait",
         "S",
-        "after the report, keep the page up for at most S seconds, until the verdict has been scraped",
+        "after the report, keep the page for Prometheus up until VALID or INVALID has been scraped, at most S seconds",
         _wait,
         default=WAIT_S,
     ),

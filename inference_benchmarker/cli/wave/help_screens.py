@@ -19,7 +19,7 @@ InferenceBenchmarker is a load tester for inference endpoints. It sends requests
 at an exact rate, records each one, and tells you whether to trust the numbers.
 
   benchmark --demo
-      try it: 10 seconds of load on an embedded endpoint
+      try it: 10 s of load on the embedded endpoint, which comes with the tool
   benchmark http://localhost:8080/ping --client-rps 50 --obs-time 30
       measure an HTTP endpoint; a URL ending in /v1 is an OpenAI-compatible LLM
   benchmark capacity --demo
@@ -35,31 +35,32 @@ at an exact rate, records each one, and tells you whether to trust the numbers.
 """
 COMMANDS = """\
 commands (each with --help):
-  benchmark factory            list examples: `benchmark factory NAME > my.py`
-  benchmark check              send one request, and show how the answer is read
+  benchmark factory            list or print examples of factories files
+  benchmark check              send one request, and show the parsed answer
   benchmark capacity           find the highest rate that meets your limits
-  benchmark plan CAPACITY_DIR  plan instances for a target rate, and their cost
+  benchmark plan CAPACITY_DIR  compute instances and cost for a target rate
   benchmark report [DIR]       print the report of a run, even if interrupted
   benchmark plot [DIR...]      plot one or more runs on one HTML page
   benchmark compare BASE NEW   compare two runs or sets of runs
   benchmark ab A B             send the same load to two endpoints in turn
   benchmark pareto RUN...      compare tokens/s per user and per GPU, and cost
-  benchmark replay FILE        show what a recording contains, and send nothing
+  benchmark replay FILE        describe recorded traffic, without sending it
   benchmark metrics            collect server metrics for a past period
   benchmark client             measure how much load this machine can send
   benchmark endpoint           run the embedded endpoint on its own
   benchmark hosts COMMAND      prepare, check and clean hosts that send load
-  benchmark --kubernetes       send the load from pods, through your kubectl
-  benchmark kubernetes fetch   fetch the results of such a run
-  benchmark kubernetes clean   remove Jobs that ended or never began
-  benchmark manifests          print Kubernetes objects that send load from pods
   benchmark endpoints clean    remove endpoints left behind by killed commands
   benchmark completion SHELL   print the completion script for bash or zsh
+load from the pods of a Kubernetes Job (each with --help):
+  benchmark --kubernetes       create the Job with kubectl, and follow it
+  benchmark kubernetes fetch   fetch the results of a Job
+  benchmark kubernetes clean   remove Jobs that ended or never began
+  benchmark manifests          print the manifests, to create the Job yourself
 """
 EXIT_CODES = """\
-exit codes: 0 VALID, every limit met; 1 a limit was missed; 2 bad input;
-3 INVALID: the client did not send the load, or a process was lost; 130
-interrupted
+exit codes: 0 VALID, every limit met; 1 VALID, a limit missed; 2 bad input;
+3 INVALID: the results cannot be trusted (the report says why);
+130 interrupted
 """
 SET_UP = """\
 ./benchmark, in a clone of the repository, adds:
@@ -69,14 +70,15 @@ SET_UP = """\
 _COMMON = """\
 usage: benchmark [--demo | URL | --factories-file FILE] [options]
 
-the endpoint (an LLM with an OpenAI-compatible API if the URL ends in /v1):
-  --demo                    try the tool: an embedded endpoint, 100/s for 10 s
-  --factories-file FILE     the endpoint as two Python functions
+the endpoint (a URL ending in /v1 is an OpenAI-compatible LLM):
+  --demo                    try the tool: 100/s for 10 s to the embedded
+                            endpoint, a small server that comes with the tool
+  --factories-file FILE     Python file that calls the endpoint
   --body TEXT|@FILE         body of each request to a URL
-  --header 'K: V'           header of each request to a URL; repeatable
+  --header 'K: V'           header of each request to a URL (repeatable)
   --output-tokens N         maximum number of tokens in an LLM's answer
   --turns N                 conversations of N turns with an LLM
-the load:
+the load (one period of load is called a wave):
   --client-rps R            open loop: R arrivals/s (default: URL 10, LLM 2)
   --concurrency C           closed loop: C requests in flight
   --stages TEXT             changing rates: 50:30s, 50..400:2m
@@ -85,9 +87,9 @@ the load:
   --warmup S                seconds of load before the measurement begins
   --workers W               worker processes (default 1; with --demo 2)
   --hosts LIST              send from other hosts, over ssh
-the limits:
-  --slo EXPR                p99<200ms, ttft.p90<1s, success>=0.99; repeatable
   --request-timeout S       fail a request that takes longer
+the limits:
+  --slo EXPR                p99<200ms, ttft.p90<1s, success>=0.99 (repeatable)
 the server's metrics:
   --endpoint-config FILE    which CloudWatch and Prometheus metrics to read
 the output:
@@ -95,7 +97,7 @@ the output:
   --output-dir DIR          where to create the run directory (default .tmp)
   --json                    print the summary as JSON
   --quiet                   print no progress
-  --verbose                 print the whole report on a terminal
+  --verbose                 print the whole report even on a terminal
   --help-all                all flags
 
 """

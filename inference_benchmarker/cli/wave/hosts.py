@@ -23,28 +23,28 @@ if TYPE_CHECKING:
 HOSTS_HELP = """\
 usage: benchmark hosts COMMAND [options]
 
-Manages hosts that send load, over your own ssh. Commands (each with --help):
+Manages, over ssh, the hosts that send load. Commands (each with --help):
   check    check whether each host can be used
-  prepare  install on each host what a worker of this version needs
+  prepare  install what the workers of this version need
   clean    remove what prepare installed
 
 For hosts that connect by themselves, without ssh:
   keys     make a key file for each host, and one for this machine
-  join     run this on such a host, to offer it to a command with --listen
+  join     run this on each host: it joins a command with --listen
 """
 _ABOUT = {
-    "check": "Logs in to each host as a wave does, and measures its clock. It sends no load.",
-    "prepare": "Installs on each host what a worker of this version needs, in its ~/.cache/inference-benchmarker.",
+    "check": "Logs in to each host as `benchmark --hosts` does, and checks how exact its clock is. It sends no load.",
+    "prepare": "Installs what the workers of this version need in ~/.cache/inference-benchmarker on each host.",
     "clean": "Removes from each host what `benchmark hosts prepare` installed, for this version and all others.",
     "keys": (
         "Makes a folder of keys: localhost.json for the host that starts a wave, and HOST.json for each host that\n"
-        "sends its load. Give the wave --host-keys DIR/localhost.json, and each host its own HOST.json, for\n"
-        "`benchmark hosts join`."
+        "sends its load. Start the wave with --host-keys DIR/localhost.json. Copy each HOST.json to its host, for\n"
+        "`benchmark hosts join --host-keys`."
     ),
     "join": (
-        "Run this on a host that sends load. It connects to the `benchmark` command on another machine that starts\n"
-        "the wave (with --listen and --host-keys), runs as many workers as that command asks for, and exits when\n"
-        "that command exits. Either can start first."
+        "Run this on a host that sends load. It connects to the command that starts the wave on another machine\n"
+        "(`benchmark --listen --host-keys`), runs as many workers as that command asks for, and exits when that\n"
+        "command exits. Either can start first."
     ),
 }
 _REACHED = {"check": "usable", "prepare": "prepared", "clean": "clean"}
@@ -52,10 +52,10 @@ _REACHED = {"check": "usable", "prepare": "prepared", "clean": "clean"}
 
 _EPILOGS = {
     **{
-        command: f"exit codes: 0 every host is {state}; 2 one is not (the reason is given); 130 interrupted\n"
+        command: f"exit codes: 0 every host is {state}; 2 some host is not (the reason is given); 130 interrupted\n"
         for command, state in _REACHED.items()
     },
-    "keys": "exit codes: 0 the keys are there; 2 they could not be made (the reason is given)\n",
+    "keys": "exit codes: 0 the keys were made; 2 they were not (the reason is given)\n",
     "join": (
         "exit codes: 0 the command no longer needs this host; 2 it did not let this host in (the reason is given); "
         "130 interrupted\n"
@@ -66,9 +66,9 @@ _WHEELS = Flag("--wheels", "DIR", "take wheels from this folder, and nothing fro
 _JSON = Flag("--json", None, "print the table as JSON")
 _NAMES = WHICH[0]._replace(about="names of the hosts that send the load: load1,load2,load3")
 _KEYS_DIR = Flag("--keys-dir", "DIR", "make this folder, which only you can read", parse_path)
-_ADDRESS = Flag("--address", "ADDRESS:PORT", "the ADDRESS:PORT that the command has as its --listen")
+_ADDRESS = Flag("--address", "ADDRESS:PORT", "the ADDRESS:PORT that the command was given with --listen")
 _REACHED_BY = [
-    WHICH[0]._replace(about="hosts as for a wave, reached over your own ssh: load1,load2*4,admin@load3"),
+    WHICH[0]._replace(about="the hosts, reached over ssh with your configuration: load1,load2*4,admin@load3"),
     WHICH[1],
 ]
 _FLAGS: dict[str, list[Flag]] = {

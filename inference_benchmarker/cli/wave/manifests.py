@@ -26,13 +26,13 @@ if TYPE_CHECKING:
     from inference_benchmarker.engine.pods.pods import Pods
 
 _ABOUT = """\
-Prints Kubernetes objects, as YAML, that send a wave from pods. The flags of a
-wave define the load, and --pods sets the number of pods that send it.
+Prints the manifests (YAML) of a Kubernetes Job whose pods send a wave. The flags
+of a wave define the load, and --pods sets the number of pods that send it.
 
   benchmark manifests --pods 8 --workers 32 --factories-file my_endpoint.py \\
       --client-rps 40000 --obs-time 60 --keys-dir keys > wave.yaml
 """
-_EPILOG = "exit codes: 0 the objects were printed; 2 bad input\n"
+_EPILOG = "exit codes: 0 the manifests were printed; 2 bad input\n"
 
 
 def run(arguments: list[str]) -> int:

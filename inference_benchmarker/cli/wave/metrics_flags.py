@@ -18,12 +18,12 @@ Collects the server's metrics for a past window, without a wave.
       --window 2026-11-22T10:00..2026-11-22T10:15
 """
 METRICS_EPILOG = """\
-exit codes: 0 every metric has a value, or had no events to count; 1 one lacks a value (the reason is given); 2 bad
-input; 130 interrupted
+exit codes: 0 every metric has a value, or there was nothing to count; 1 a metric has no value (the reason is given);
+2 bad input; 130 interrupted
 """
 METRICS_FLAGS: Table = {
     "what to read": [
-        Flag("--endpoint-config", "FILE", "the metrics to collect, as for a wave"),
+        Flag("--endpoint-config", "FILE", "metrics to collect: a JSON list of CloudWatch and Prometheus blocks"),
         Flag(
             "--window",
             "FROM..TO",

@@ -45,7 +45,7 @@ PODS_FLAGS: Table = table_for(
             Flag(
                 "--node-selector",
                 "KEY=VALUE",
-                "only use nodes with this label, repeatable",
+                "only use nodes with this label (repeatable)",
                 _named(NodeLabel.parse),
                 sets="node_labels",
                 repeatable=True,
@@ -53,7 +53,8 @@ PODS_FLAGS: Table = table_for(
             Flag(
                 "--toleration",
                 "KEY=VALUE:EFFECT",
-                "also use nodes with this taint, repeatable; KEY:EFFECT is for any value, KEY for any value and effect",
+                "also use nodes with this taint (repeatable); KEY:EFFECT is for any value, KEY for any value and "
+                "effect",
                 _named(Toleration.parse),
                 sets="tolerations",
                 repeatable=True,

@@ -58,10 +58,10 @@ if TYPE_CHECKING:
     from server_capacity.aiperf.options import AiperfOptions
 
 _DESCRIPTION = """\
-Sends requests to an inference endpoint at an exact rate for a period (a wave),
-and reports the results and whether to trust them.
+Sends a wave (a period of load at an exact rate) to an inference endpoint, and
+reports the results and whether to trust them.
 
-  benchmark --demo                        try it: an embedded endpoint
+  benchmark --demo                        try it: no endpoint is needed
   benchmark http://localhost:8080/ping    any HTTP endpoint
   benchmark http://localhost:8000/v1      an LLM with an OpenAI-compatible API
   benchmark --factories-file FILE --client-rps 10 --obs-time 60

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from inference_benchmarker.cli.core.chat_flags import MODEL_MIX
-from inference_benchmarker.cli.core.expect_flags import EXPECT
+from inference_benchmarker.cli.core.expect_flags import CANARY, EXPECT
 from inference_benchmarker.cli.core.flags import (
     Flag,
     by_text,
@@ -14,7 +14,7 @@ from inference_benchmarker.cli.core.flags import (
     table_for,
 )
 from inference_benchmarker.cli.core.hosts_flags import HOSTS_FLAGS, OF_HOSTS
-from inference_benchmarker.cli.core.url_flags import MAX_ANSWER_SIZE, SET_FLAG, URL_FLAGS
+from inference_benchmarker.cli.core.url_flags import FACTORIES_FILE, MAX_ANSWER_SIZE, SET_FLAG, URL_FLAGS
 from inference_benchmarker.cli.wave.aiperf_flags import AIPERF_FLAGS
 from inference_benchmarker.cli.wave.export_flags import EXPORT_FLAGS
 from inference_benchmarker.errors import BenchmarkError
@@ -34,9 +34,10 @@ from inference_benchmarker.words.units import MAX_SECONDS
 
 SLO_ON_RATE = "rate>=0.99 (the completed share of the target rate), "
 SLO_ABOUT = (
-    "a limit, repeatable: p99<200ms (of the response time), latency.p95<=0.5s, ttft.p90<1s, success>=0.99, "
+    "a limit (repeatable): p99<200ms (of the response time, from when a request is due), latency.p95<=0.5s (from when "
+    "it is sent), ttft.p90<1s, success>=0.99, "
     f"{SLO_ON_RATE}server.CPUUtilization<70% (a metric of --endpoint-config, as a share of all cores), "
-    "metric.cache_hit.mean>0.8 (a value that your invoke reports)"
+    "metric.cache_hit.mean>0.8 (a value that invoke() reports)"
 )
 """What ``--slo`` means for single requests."""
 
@@ -70,33 +71,27 @@ REPLAY_FLAGS = [
     ),
 ]
 CONVERSATIONS = (
-    "send recorded conversations in the order of the file: ShareGPT (JSON), OpenAI messages (JSON lines), traces of "
-    "Mooncake or of agents (JSON lines), BurstGPT or Azure (CSV)"
+    "send recorded conversations in the order of the file: ShareGPT (JSON), OpenAI messages (JSON lines), Mooncake or "
+    "agent traces (JSON lines), BurstGPT or Azure (CSV)"
 )
-URL_WITHOUT_AIPERF = "base URL for a --locust-file that sets none; in other cases the same as a bare URL"
+URL_WITHOUT_AIPERF = "base URL for a --locust-file that sets none; otherwise the same as URL"
 WAVE_FLAGS = table_for(
     *PARTS_OF_A_PLAN,
     table={
         "endpoint": [
-            Flag(
-                "--factories-file",
-                "FILE",
-                "the endpoint as two Python functions: invoke_factory and payload_factory (or session_factory)",
-                parse_path,
-            ),
+            FACTORIES_FILE,
             Flag("--endpoint-name", "NAME", "name passed to invoke_factory"),
             SET_FLAG,
             Flag("--locust-file", "FILE", "a self-contained Locust file instead of a factories file", parse_path),
             Flag(
-                "--url",
-                "URL",
-                "base URL for aiperf, or for a --locust-file that sets none; in other cases the same as a bare URL",
+                "--url", "URL", "base URL for aiperf, or for a --locust-file that sets none; otherwise the same as URL"
             ),
             Flag(
                 "--demo",
                 None,
-                "use the embedded endpoint, its factories file and its server metrics, unless you give others; without "
-                "flags for the load, send 100/s for 10 s (with --aiperf: 20/s) from 2 workers",
+                "use the embedded endpoint (a small server that comes with the tool), its factories file and its "
+                "server metrics, unless you give others; without flags for the load, send 100/s for 10 s (with "
+                "--aiperf: 20/s) from 2 workers",
             ),
         ],
         "endpoint by URL, without a file": URL_FLAGS,
@@ -104,7 +99,8 @@ WAVE_FLAGS = table_for(
             Flag(
                 "--client-rps",
                 "R",
-                "open loop: R arrivals per second, such as 50 or 0.5 (default for a URL: 10; for an LLM by its URL: 2)",
+                "open loop: R arrivals (requests or, with --turns, conversations) per second, such as 50 or 0.5 "
+                "(default for a URL: 10; for an LLM by its URL: 2)",
                 parse_decimal,
                 sets="rate",
             ),
@@ -132,9 +128,9 @@ WAVE_FLAGS = table_for(
             Flag(
                 "--cache",
                 "KIND",
-                "state of the server's prefix cache: as-is (default); fresh: all conversations of a wave begin with "
-                "the same word, a new one in each wave, so that nothing cached by an earlier run helps; warm: each "
-                "shared prefix is sent once before the wave",
+                "state of the server's prefix cache. as-is (default): unchanged; fresh: every conversation begins "
+                "with a word that no earlier wave had, so that nothing in the cache helps; warm: each shared prefix "
+                "is sent once before the wave",
                 by_text(_cache),
             ),
             Flag("--speed", "F", "replay the recording F times as fast", parse_decimal),
@@ -194,7 +190,7 @@ WAVE_FLAGS = table_for(
             Flag(
                 "--client-timeout",
                 "S",
-                "fail one attempt that takes longer (default: no limit)",
+                "fail an attempt that takes longer, which --client-retries then repeats (default: no limit)",
                 parse_decimal,
                 sets="timeout_s",
             ),
@@ -212,7 +208,7 @@ WAVE_FLAGS = table_for(
                 by_text(Backoff.parse),
             ),
             MAX_ANSWER_SIZE,
-            EXPECT,
+            EXPECT._replace(about=f"{EXPECT.about}, {CANARY}"),
             MODEL_MIX,
             Flag(
                 "--load-timeout",
@@ -230,8 +226,8 @@ WAVE_FLAGS = table_for(
             Flag(
                 "--workers",
                 "W",
-                "worker processes (default {default}; use about one per core); with --hosts, the total for the "
-                "hosts listed without *N (default: one per core of each)",
+                "worker processes (default {default}; use about one per core); with --hosts load1,load2*4, the total "
+                "of the hosts without *N, such as load1 (default: one per core)",
                 parse_int,
             ),
         ],
@@ -249,15 +245,15 @@ WAVE_FLAGS = table_for(
             Flag(
                 "--goodput",
                 "LIMITS",
-                "count the requests that meet every limit, repeatable: ttft<1s,itl<50ms (also latency, "
-                "response_time, tpot)",
+                "count the requests that meet all LIMITS (repeatable): ttft<1s,itl<50ms (also latency, response_time, "
+                "tpot)",
                 by_text(RequestLimit.parse),
                 repeatable=True,
             ),
             Flag(
                 "--abort-on",
                 "EXPR",
-                "end the wave early if this holds over the last 10 seconds (or the time given after @), repeatable: "
+                "end the wave early if this holds over the last 10 seconds, or the time given after @ (repeatable): "
                 "success<50%@10s, p99>2s@10s, ttft.p90>3s@30s",
                 by_text(AbortOn.parse),
                 repeatable=True,
@@ -277,8 +273,8 @@ WAVE_FLAGS = table_for(
             Flag(
                 "--metrics-wait",
                 "S",
-                "seconds to wait at most for CloudWatch metrics after the wave (default: each block's Lag, plus 5 "
-                "times its Period but 2 to 15 min)",
+                "maximum wait for CloudWatch metrics after the wave (default: each block's Lag, plus 5 times its "
+                "Period, which counts as at least 2 and at most 15 min)",
                 _seconds_to_wait,
             ),
         ],
@@ -296,14 +292,14 @@ WAVE_FLAGS = table_for(
             Flag(
                 "--records",
                 "all|none",
-                "{default} (default) keeps a record of each request. none keeps only the records of the slowest 1,000 "
-                "requests: a long wave then takes little disk, and percentiles are accurate to 1%",
+                "requests of which a record is kept: {default} (default), or none but the slowest 1,000, so that a "
+                "long wave takes little disk; percentiles are then accurate to 1%",
             ),
             Flag("--output-dir", "DIR", "where to create the run directory", parse_path),
             Flag("--name", "TEXT", "name of the run in reports", by_text(redact)),
             Flag("--json", None, "print the summary as JSON"),
             Flag("--quiet", None, "print no progress"),
-            Flag("--verbose", None, "on a terminal, print the whole report, with every server metric"),
+            Flag("--verbose", None, "print the whole report even on a terminal, with every server metric"),
             Flag("--debug", None, "print verbose logs"),
             Flag("--config", "FILE.toml", "read flags from a TOML file; the command line takes precedence"),
         ],
