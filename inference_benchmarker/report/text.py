@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 
 _WIDTH = 80  # of prose where there is no terminal
 _TITLE = "RESULTS – InferenceBenchmarker"
+_TWO_TIMES = "A request's latency starts when it is sent, its response time when it is due."
 _LONG, _LONGEST = 300, 1_000  # of a name or text of somebody else's in a line
 
 
@@ -58,18 +59,23 @@ def to_text(
     ``next_commands``: of the short report of a terminal, which names them at its end; None: the whole report.
     """
     return (
-        client_text(facts, summary, verdict, width)
+        client_text(facts, summary, verdict, width, is_short=next_commands is not None)
         + "\n"
         + server_text(facts, summary, verdict, run_dir, width, next_commands=next_commands)
     )
 
 
-def client_text(facts: WaveFacts, summary: Summary, verdict: Verdict, width: int | None = None) -> str:
-    """The client's part of the report; it can be printed while the server's metrics are waited for."""
+def client_text(
+    facts: WaveFacts, summary: Summary, verdict: Verdict, width: int | None = None, *, is_short: bool = False
+) -> str:
+    """The client's part of the report; it can be printed while the server's metrics are waited for.
+
+    ``is_short``: for a terminal, without an explanation of its terms.
+    """
     return joined(
         iter([headline(summary, verdict)]),
         _block(facts, summary),
-        aligned(time_rows(summary.distribution), width),
+        _times(summary, width, explained=not is_short),
         session_lines(summary.sessions, summary.ledger, width),
         stage_lines(summary, facts.plan, width),
         token_lines(summary, width),
@@ -129,6 +135,13 @@ def _block(facts: WaveFacts, summary: Summary) -> Iterator[str]:
     if not 0 < ledger.sent == ledger.completed or _of_warmup(summary):
         yield f"{_INDENT}Total requests:   {ledger.completed}{_of_warmup(summary)}"
     yield success_line(summary.success_rate, facts.plan.success_threshold)
+
+
+def _times(summary: Summary, width: int | None, *, explained: bool) -> Iterator[str]:
+    """The table of times, and the difference between the two that readers take for one."""
+    yield from aligned(time_rows(summary.distribution), width)
+    if explained and summary.latency is not None and summary.distribution("response_time") is not None:
+        yield from wrapped(_TWO_TIMES, min(width or _WIDTH, MOST_PROSE), _INDENT, _INDENT)
 
 
 def all_ended(sent: int, ok: int, failed: int) -> str:

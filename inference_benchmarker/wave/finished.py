@@ -121,9 +121,8 @@ class FinishedWave(WaveFacts):
     def texts(self, width: int | None = None, next_commands: Sequence[str] | None = None) -> tuple[str, str]:
         """The report in two parts: what the client measured, then what the server reports, findings and verdict."""
         facts = (self, self.summary, self.verdict)
-        return report.client_text(*facts, width), report.server_text(
-            *facts, self._path, width, next_commands=next_commands
-        )
+        client = report.client_text(*facts, width, is_short=next_commands is not None)
+        return client, report.server_text(*facts, self._path, width, next_commands=next_commands)
 
     def to_json(self) -> dict[str, Any]:
         """The report for programs: the content of summary.json."""

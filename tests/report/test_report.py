@@ -85,7 +85,8 @@ def test_a_failure_is_never_rounded_away(sent: int, ok: int, text: str) -> None:
 
 
 def test_columns_are_aligned() -> None:
-    table = text_of(wave()).split("\n\n")[3].splitlines()
+    *table, note = text_of(wave()).split("\n\n")[3].splitlines()
+    assert note == "   A request's latency starts when it is sent, its response time when it is due."
     assert [row.split()[0] for row in table] == ["mean", "Latency", "Response"]
     assert len({len(row) for row in table}) == 1
     assert list(aligned([["", "a"], ["row", "1.5 ms"]])) == ["             a", "   row  1.5 ms"]

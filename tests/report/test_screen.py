@@ -101,7 +101,7 @@ def test_metrics_of_a_server_that_needs_nothing_are_one_line() -> None:
     assert [line for line in short if "CPU" in line or "emory" in line] == [
         "   Server metrics:   CPU 50%, memory 40%, GPU 40% (--verbose)"
     ]
-    assert place(whole, "CPUUtilization: Average=200") < place(whole, "→ CPU: 200% of 400%")
+    assert place(whole, "CPUUtilization: Average=200") < place(whole, r"→ CPU: 50% \(200% of 400%\)")
 
 
 @pytest.mark.parametrize(

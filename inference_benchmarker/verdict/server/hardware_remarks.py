@@ -66,19 +66,16 @@ def hardware_remarks(platform: PlatformMetrics) -> Iterator[Remark]:
 
 
 def _amounts(use: Use) -> str:
-    """198% of 400% (50%), peak 204% (51%), on 1 x ml.g5.xlarge."""
+    """50% (198% of 400%), peak 51%, on 1 x ml.g5.xlarge."""
     words: list[str] = []
     for before, value, share in (("", use.average, use.share), ("peak ", use.maximum, use.peak)):
         if value is None:
             continue
         text = _percent(value if use.percent else 100 * value)
-        if words and words[0].startswith(text):
-            continue
-        text = before + text
         if use.percent and use.whole is not None and use.whole != 100:
-            text += f" of {use.whole:,.0f}%" if not words else ""
-            text += f" ({share:.0%})"
-        words.append(text)
+            text = f"{share:.0%}" if words else f"{share:.0%} ({text} of {use.whole:,.0f}%)"
+        if not (words and words[0].startswith(text)):
+            words.append(before + text)
     if use.hardware is not None:
         words.append(f"on {use.hardware.text}")
     return ", ".join(words)

@@ -36,12 +36,11 @@ def _parts(platform: PlatformMetrics) -> Iterator[Remark]:
     if network < -OTHER_REQUESTS * latency:
         yield Remark(
             "time",
-            f"{' + '.join(parts[1:])} is more than the client's latency of {duration_text(latency)} on average",
+            f"{' + '.join(parts[1:])} is more than the client's mean latency of {duration_text(latency)}",
             "The server's times include other requests: failed ones, the warm-up's, or other callers'.",
         )
         return
-    whole = f"client latency {duration_text(latency)} on average"
-    yield Remark("time", f"Where the time went: {whole} = {' + '.join(parts)}")
+    yield Remark("time", f"Where the time went: mean latency {duration_text(latency)} = {' + '.join(parts)}")
 
 
 def _part_texts(platform: PlatformMetrics, latency: float, network: float) -> list[tuple[str, str]]:

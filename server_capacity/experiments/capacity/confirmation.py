@@ -12,6 +12,8 @@ from server_capacity.experiments.measurements.client_limit import late_alone, sp
 from server_capacity.experiments.measurements.confirmed import Confirmed, Judgement
 from server_capacity.experiments.measurements.counting import count_stages
 from server_capacity.experiments.measurements.falling_behind import completed_less
+from server_capacity.experiments.measurements.limit_rows import interval_of
+from server_capacity.results.text.headline import rate_text
 from server_capacity.search.answer import Answer
 from server_capacity.search.blocks import UsersBlock
 from server_capacity.search.keeping_up import STEADY_LENGTHS
@@ -58,6 +60,7 @@ def confirm(question: Question, waves: Waves, answer: Answer, explored: SearchEv
         return None
     least_s = max(waves.server.least_s, _least_s(question, rate))
     seconds = question.soak_s or max(length_s(question, answer, rate, explored.load_s), least_s)
+    waves.say(f"Confirming the result at {rate_text(rate, interval_of(answer.interval), question.unit)}.")
     wave = wave_at(question, waves, explored, rate, seconds, failed="Not confirmed")
     if wave is None:
         return None

@@ -16,7 +16,7 @@ _DOING = {OVERLOAD: "overload,", RETURN: "after overload,"}
 
 
 def progress_text(limits: Sequence[Limit], stretches: Sequence[Stretch], time_s: float | None, unit: str = "/s") -> str:
-    """``34 of 60 s of load: trying 176/s, limits met at 160/s, missed at 190/s``.
+    """``34 of 60 s of load: trying 176/s, limits so far met at 160/s, missed at 190/s``.
 
     Discarded seconds are sent again: they count as sent, and the whole grows by them: ``42 of 68 s of load
     (8 s discarded)``.
@@ -38,7 +38,7 @@ def _between(limits: Sequence[Limit], loads: Sequence[Stretch], running: Stretch
     kept = [stretch.rate for stretch in ended if not _breaks(limits, stretch) and (most is None or stretch.rate < most)]
     met = f"met at {max(kept):,.4g}{unit}" if kept else ""
     missed = f"missed at {most:,.4g}{unit}" if most is not None else ""
-    return f", limits {', '.join(filter(None, (met, missed)))}" if met or missed else ""
+    return f", limits so far {', '.join(filter(None, (met, missed)))}" if met or missed else ""
 
 
 def _breaks(limits: Sequence[Limit], stretch: Stretch) -> bool:

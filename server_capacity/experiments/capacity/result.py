@@ -20,7 +20,7 @@ from server_capacity.experiments.measurements.user_count_search import users_of
 from server_capacity.experiments.measurements.user_limits import user_limit_rows
 from server_capacity.experiments.server_side.server_attachment import at_answer, attach_server_metrics, generated_in
 from server_capacity.experiments.server_side.time_breakdown import time_breakdown
-from server_capacity.results.text.headline import headline
+from server_capacity.results.text.headline import headline, rate_text
 from server_capacity.results.types.bounds import Interval
 from server_capacity.results.types.capacity import AtLeast, CapacityResult, Failed
 from server_capacity.results.types.result_status import settled
@@ -51,7 +51,7 @@ def content(question: Question, explored: SearchEvidence, answer: Answer, confir
     attached = attach_server_metrics(question.plan.server_limits, explored, confirmed)
     output = generated_in(explored)
     points, low = curve(explored.rows, question.limits), answer.interval.low if answer.interval else answer.at_least
-    at_low = at_answer(confirmed)
+    at_low, load = at_answer(confirmed), rate_text(low, interval_of(answer.interval), question.unit)
     outcome, reason, code = _outcome(question, explored, answer)
     at_least = answer.at_least if answer.outcome != "found" else None
     sessions = sessions_at(question, at_low)
@@ -92,7 +92,7 @@ def content(question: Question, explored: SearchEvidence, answer: Answer, confir
         own_waits=_own_waits(explored),
         warnings=_warnings(explored, confirmed),
         resources=attached.resources(question.plan.server_limits, low) if question.is_of_rates else None,
-        where_time_went=time_breakdown(points, low, at_low, shown_metric(question.limits)),
+        where_time_went=time_breakdown(points, low, at_low, shown_metric(question.limits), load),
         tokens=tokens_at_answer(at_low, question.limits, sessions) if at_low else None,
         canaries=None if question.canaries is None else list(question.canaries),
         errors=_errors(explored, confirmed),

@@ -25,11 +25,12 @@ _NAMES = {"response_time": "response time", "latency": "latency"}
 
 
 def time_breakdown(
-    curve: Sequence[Point], low: float | None, waves: Sequence[Wave], metric: str
+    curve: Sequence[Point], low: float | None, waves: Sequence[Wave], metric: str, load: str
 ) -> WhereTimeWent | None:
     """The ``where_time_went`` of capacity.json, from the curve and the last wave at the lower end.
 
-    Seconds of ``metric``, the time that the curve shows; ``lines``: it in words. None where nothing was confirmed.
+    Seconds of ``metric``, the time that the curve shows; ``load``: the lower end in words; ``lines``: all of it in
+    words. None where nothing was confirmed.
     """
     if not waves or low is None:
         return None
@@ -38,7 +39,10 @@ def time_breakdown(
         return None
     unloaded = _unloaded_s(curve, low)
     waiting = None if unloaded is None else max(times.mean - unloaded, 0.0)
-    lines = [*_waiting(metric, times.mean, unloaded, waiting), *_by_server(waves[-1])]
+    lines = [
+        *_waiting(f"At {load} the mean {_NAMES.get(metric, metric.upper())}", times.mean, unloaded, waiting),
+        *_by_server(waves[-1]),
+    ]
     wrapped = [part for line in lines for part in wrap(line, WIDTH, subsequent_indent="  ")]
     return WhereTimeWent(metric, times.mean, unloaded, waiting, wrapped)
 
@@ -49,12 +53,11 @@ def _unloaded_s(curve: Sequence[Point], low: float) -> float | None:
     return min((row.mean for row in quiet if row.mean is not None), default=None)
 
 
-def _waiting(metric: str, mean: float, unloaded: float | None, waiting: float | None) -> Iterator[str]:
+def _waiting(what: str, mean: float, unloaded: float | None, waiting: float | None) -> Iterator[str]:
     if unloaded is not None and waiting is not None:
         yield (
-            f"At the lower end the mean {_NAMES.get(metric, metric.upper())} is {duration_text(mean)}: "
-            f"{duration_text(min(unloaded, mean))} of service, as at low rates, and {duration_text(waiting)} of "
-            "waiting at the endpoint."
+            f"{what} is {duration_text(mean)}: {duration_text(min(unloaded, mean))} of service (as at low rates) plus "
+            f"{duration_text(waiting)} of queueing at the endpoint."
         )
 
 

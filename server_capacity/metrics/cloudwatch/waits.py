@@ -63,13 +63,13 @@ class Waits:
         if left < 1:
             return ""
         usual = max(each.lag + each.period for each in self.wanted if not self._is_skipped(each))
-        arrival = f"they usually arrive {usual:g} s after the wave (Lag + Period)"
+        arrival = f"they usually arrive {usual:g} s after the wave"
         given = [each.wait for each in self.wanted if each.wait is not None]
         if len(given) < len(self.wanted):
-            return f" (waiting {left:.0f} s: {arrival})"
+            return f", waiting {left:.0f} s more ({arrival})"
         if max(given) <= usual:
-            return f" (waiting {left:.0f} s at most: {arrival})"
-        return f" (waiting {left:.0f} s: {arrival}, {max(given):g} s at most)"
+            return f", waiting {left:.0f} s more at most ({arrival})"
+        return f", waiting {left:.0f} s more ({arrival}, and {max(given):g} s after it at most)"
 
     def _is_skipped(self, wanted: Wanted) -> bool:
         """Tells whether it does not lengthen the wait; nor does a count that nobody asked for, where nobody counts."""

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 _MAX_ERRORS = 5
 _SURE = 0.0001
 _CLEARLY = 2.0  # standard deviations of Poisson arrivals
-_BY_BURSTS = "This is an estimate, which takes into account that slow requests come in bursts."
+_BY_BURSTS = "This estimate allows for bursts of slow requests."
 _OUTCOMES = {"holds": "every limit met", "fails": "but a limit was violated", "cannot_tell": "inconclusive"}
 
 
@@ -56,7 +56,7 @@ def to_text(found: CapacityResult, folder: str = "", *, verbose: bool = False) -
         generation(found),
         stretch_rows(found, _of_requests(found)),
         cache_of_stretches(found, shown_stretches(found)),
-        [*confirmed, answer, *([f"Folder: {folder}"] if folder else [])],
+        [answer, *confirmed, *([f"Folder: {folder}"] if folder else [])],
     )
     return "\n\n".join("\n".join(map(plain, lines)) for section in sections if (lines := list(section))) + "\n"
 
@@ -76,10 +76,18 @@ def _lower_end(found: CapacityResult) -> str:
     return f"at {rate_text(rates[-1], found.interval, unit_of(found))}" if rates else "at the lower end"
 
 
+def _at_lower_end(found: CapacityResult) -> str:
+    """The beginning of a sentence on it, which names its rate where that is known."""
+    place = _lower_end(found).capitalize()
+    if found.interval is None:
+        return f"{place},"
+    return f"{place} of the interval," if place.endswith("end") else f"{place}, the lower end of the interval,"
+
+
 def _limit(row: LimitRow, unit: str) -> list[str]:
     name, value = row.expression, row.at_low_text or _value(row.at_low, row.unit)
     if row.rate is None:
-        return [name, value, "every rate tried" if row.kept_everywhere else "inconclusive", "-"]
+        return [name, value, "the highest tried" if row.kept_everywhere else "inconclusive", "-"]
     interval = row.interval
     return [name, value, rate_text(row.rate, interval, unit), between(interval, unit) if interval else "-"]
 
@@ -90,6 +98,11 @@ def _value(value: float | None, unit: str | None) -> str:
     if unit == "s":
         return duration_text(value)
     return percent_text(value) if unit == "share" else f"{metric_text(value)}{unit or ''}"
+
+
+def _rounded(value: float | None) -> float | None:
+    """A value of a fitted line, whose further digits say nothing."""
+    return None if value is None else float(f"{value:.3g}")
 
 
 def _sessions(found: CapacityResult) -> Iterator[str]:
@@ -138,7 +151,7 @@ def _windows(found: CapacityResult) -> Iterator[str]:
     if windows and windows.share is not None and (windows.windows or not undecided(found)):
         seconds = length_text(windows.seconds)
         share = percent_text(windows.share) if windows.windows else _share_estimate(windows.share)
-        met = f"At the interval's lower end, {share} of periods of {seconds} meet the limit"
+        met = f"{_at_lower_end(found)} {share} of windows of {seconds} meet {found.limit or 'every limit'}"
         measured = f" ({windows.kept} of {windows.windows} measured)."
         yield from wrap(f"{met}{measured}" if windows.windows else f"{met}. {_BY_BURSTS}", 76, subsequent_indent="  ")
 
@@ -289,13 +302,13 @@ def _load(found: CapacityResult) -> Iterator[str]:
     resources, unit = found.resources, unit_of(found)
     if not resources or not resources.all:
         return
-    rows = [["Resource", "idle", "at the lower end", "limit", "reached at"]]
+    rows = [["Resource", "idle", _lower_end(found), "maximum", "reached at"]]
     for each in resources.all:
-        values = (_value(value, each.unit) for value in (each.idle, each.at_low, each.limit))
+        values = (_value(_rounded(value), each.unit) for value in (each.idle, each.at_low, each.limit))
         rows.append([each.metric, *values, rate_text(each.rate, None, unit)])
     yield from aligned(rows)
-    yield from folded_sentence("all but limit: from a straight line through the values at the rates tried")
-    yield f"{INDENT}CPU and GPU utilizations are shares of all cores, or of all GPUs."
+    yield from folded_sentence("All but the maximum is from a straight line fitted to the rates tried.")
+    yield f"{INDENT}CPU utilization is that of all cores, GPU utilization that of all GPUs."
     following = resources.next
     if following and following.rate is not None:
         yield f"{INDENT}First to saturate: {following.metric}, at {rate_text(following.rate, None, unit)}."

@@ -16,13 +16,14 @@ if TYPE_CHECKING:
     from server_capacity.results.types.search_waves import StretchRow
 
 _MAX_ROWS = 24
+_OF_A_REQUEST = {"response_time": "a response time", "latency": "a latency", "ttft": "a TTFT", "tpot": "a TPOT"}
 _PURPOSES = {"grow": "ramp up", "again": "repeat", "narrow": "narrow down", "beneath": "well below"}
 _MEANINGS = (
     (("grow",), "rates that rise until a limit is missed"),
     (("bisect",), "a rate between one that meets the limits and one that misses them"),
     (("above", "below"), "a rate just above or below the estimate, which changes with each step"),
     (("again",), "an earlier rate, sent again"),
-    (("beneath",), "a much lower rate, which must meet the limits, too"),
+    (("beneath",), "a much lower rate, to check that it meets the limits, too"),
     (("compare",), "a low rate, to see whether the endpoint has become faster or slower"),
     (("shared",), "a rate near the answer of an earlier tier"),
     (("shared overload",), "the overload of an earlier tier, and lower rates right after it"),
@@ -39,7 +40,7 @@ def stretch_rows(found: CapacityResult, names: Sequence[str]) -> Iterator[str]:
         return
     judged = _judged(found, names)
     rate = "users" if found.in_ == "users" else "rate"
-    header = ["Step", "from", "for", rate, "sent", "p50", "p99", "over", "in flight"]
+    header = ["Step", "start", "load", rate, "sent", "p50", "p99", "over", "in flight"]
     names_of, places = step_names(shown), step_numbers(shown)
     yield from aligned([header, *(_stretch(row, names_of[row.number], judged, unit_of(found)) for row in shown)])
     for reason, rows in groupby(shown, key=lambda row: row.void):
@@ -51,12 +52,21 @@ def stretch_rows(found: CapacityResult, names: Sequence[str]) -> Iterator[str]:
     if number > len(shown):
         yield f"{INDENT}… and {pluralize(number - len(shown), 'shorter step', 'shorter steps')}, in capacity.json"
     if judged is not None:
-        yield f"{INDENT}over: the share of requests beyond the limit of {names[judged]}"
-    yield f"{INDENT}from: since the search began; for: the time of load, without pauses"
+        yield from folded_sentence(f"over: the share of requests {_over(found, names[judged])}")
+    per_second = "" if found.in_ == "users" else f"; rate: {'sessions' if found.in_ == 'sessions' else 'requests'}/s"
+    yield from folded_sentence(f"start: since the search began; load: time without pauses{per_second}")
     yield f"{INDENT}in flight: the number when the step ended"
     for purposes, meaning in _MEANINGS:
         if explained := [each for each in purposes if any(row.purpose == each for row in shown)]:
             yield from folded_sentence(f"{', '.join(_PURPOSES.get(each, each) for each in explained)}: {meaning}")
+
+
+def _over(found: CapacityResult, name: str) -> str:
+    """Whatever a request did that is over this limit."""
+    row = next((row for row in found.limits if row.expression == name and row.unit == "s"), None)
+    if row is None or row.bound is None or row.metric not in _OF_A_REQUEST:
+        return f"beyond the limit of {name}"
+    return f"with {_OF_A_REQUEST[row.metric]} above {duration_text(row.bound)} (for {name})"
 
 
 def _numbers(numbers: Sequence[int]) -> str:

@@ -110,7 +110,7 @@ def test_what_the_metrics_say_is_what_happened_at_the_server(bench: Bench) -> No
     assert f"{failed} of 163 requests ended in a server error" in remarks["server_errors"]
     assert remarks["cold_start"].startswith("The first 10 requests took")
     assert mentions(remarks["foreign_traffic"], "163 requests", "160", "3 came")
-    assert "of 800% (" in remarks["cpu"], "8 servers have a core each"
+    assert "of 800%)" in remarks["cpu"], "8 servers have a core each"
     assert set(remarks) >= {"time", "cpu"}
     assert f"log group /aws/sagemaker/Endpoints/demo has {6 * failed} events" in " ".join(wave.out.split())
     said = f"{failed} x RuntimeError: The model failed, as configured."

@@ -130,7 +130,7 @@ def test_the_answer_stands_first_and_last_and_the_folder_below() -> None:
 
     assert answer[0] == headline(searched())
     assert "Confirmed" in answer[1]
-    assert lines[-len(answer) - 2 :] == ["", *answer[1:], answer[0], "Folder: x_capacity"]
+    assert lines[-len(answer) - 2 :] == ["", *answer, "Folder: x_capacity"]
 
 
 @pytest.mark.parametrize("outcome", ["found", "at_least", "not_kept", "cannot_tell", "client_limited", "interrupted"])
@@ -184,8 +184,8 @@ def test_values_at_the_lower_end_are_of_the_wave_that_reported_them() -> None:
 )
 def test_a_share_that_is_predicted_is_shown_to_a_hundredth_of_a_percent(share: float, text: str) -> None:
     windows = {"seconds": 60.0, "windows": 0, "kept": 0, "share": share, "interval": None}
-    evidence = "This is an estimate, which takes into account that slow requests come in bursts."
-    line = f"At the interval's lower end, {text} of periods of 1 min meet the limit. {evidence}"
+    evidence = "This estimate allows for bursts of slow requests."
+    line = f"At 168/s, the lower end of the interval, {text} of windows of 1 min meet p99<100ms. {evidence}"
     text = to_text(searched(windows=windows))
     assert line in " ".join(text.split())
     assert max(map(len, text.splitlines())) <= 80

@@ -44,7 +44,7 @@ def test_no_sentence_contradicts_another() -> None:
         undecided = wave["verdict"] != "holds" and not wave["spoilt"]
         predicted = data["windows"] == PREDICTED
         assert not ("not confirmed" in text and ", confirmed at" in text)
-        assert not (undecided and predicted and "of periods of" in text), (
+        assert not (undecided and predicted and "of windows of" in text), (
             "a forecast beside a wave that did not keep it"
         )
         assert "more load is better" not in text

@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 
 VERDICTS = ("holds", "fails", "cannot_tell")
 SPAN = re.compile(r"95%: ([\d,.]+) to ([\d,.]+)")
-MEASURED = re.compile(r"([\d.]+)% of periods of [^.]+? meet the limit \((\d+) of (\d+) measured\)")
+MEASURED = re.compile(r"([\d.]+)% of windows of [^.]+? meet [^(]+ \((\d+) of (\d+) measured\)")
 RECORDED = Path(__file__).parent / "recorded_answers"
 SEARCHES = sorted(RECORDED.glob("*_capacity"))
 EXPLAINED = ("disagree", "depends on earlier load", "slower with time", "slowed down over time")

@@ -21,9 +21,9 @@ def stretch(number: int, rate: float, over: int = 0) -> Stretch:
 def test_it_says_what_is_tried_and_where_the_answer_lies() -> None:
     met, missed, running = stretch(0, 16), stretch(1, 64, over=50), stretch(2, 32)
     assert progress_text([LIMIT], [met], 60) == "10 of 60 s of load: trying 16/s"
-    assert progress_text([LIMIT], [met, running], 60) == "20 of 60 s of load: trying 32/s, limits met at 16/s"
+    assert progress_text([LIMIT], [met, running], 60) == "20 of 60 s of load: trying 32/s, limits so far met at 16/s"
     found = progress_text([LIMIT], [met, missed, running], None, " users")
-    assert found == "30 s of load: trying 32 users, limits met at 16 users, missed at 64 users"
+    assert found == "30 s of load: trying 32 users, limits so far met at 16 users, missed at 64 users"
 
 
 def test_it_never_runs_backwards_where_a_stretch_is_discarded() -> None:

@@ -204,7 +204,7 @@ class Interrupted(Waves):
 
 def test_an_interrupt_before_a_further_wave_keeps_what_is_known() -> None:
     waves = cast("Any", Interrupted)(
-        folder=open_plan().output_dir, say=None, server=SimpleNamespace(least_s=0.0), live=None, announce=None
+        folder=open_plan().output_dir, say=str, server=SimpleNamespace(least_s=0.0), live=None, announce=None
     )
     seen = explored()
 
@@ -231,7 +231,7 @@ class Broken(Waves):
 
 def broken(**facts: Any) -> Any:
     waves = cast("Any", Broken)(
-        folder=open_plan().output_dir, say=None, server=SimpleNamespace(least_s=0.0), live=None, announce=None
+        folder=open_plan().output_dir, say=str, server=SimpleNamespace(least_s=0.0), live=None, announce=None
     )
     waves.made = [replace(wave, **facts) for wave in explored().waves]
     return waves

@@ -125,7 +125,7 @@ def test_the_report_has_a_row_for_each() -> None:
     assert (row.interval, row.kept_everywhere) == (Interval(20.0, 100.0), False)
     text = to_text(data)
     assert mentions(text.splitlines()[0], "metric.hit.mean>0.8", "95%", "20", "100")
-    assert "   over: the share of requests beyond the limit of p99<100ms" in text
+    assert "   over: the share of requests with a response time above 100 ms (for p99<100ms)" in text
 
 
 def sending(asked: Question, *, interrupted: bool = False) -> Any:

@@ -75,8 +75,7 @@ def test_a_wave_of_two_and_a_half_minutes(fake: FakeCloudWatch) -> None:
         said=said,
     )
     assert said[0] == (
-        "⏳ Fetching server metrics: cloudwatch "
-        "(waiting 90 s: they usually arrive 90 s after the wave (Lag + Period))..."
+        "⏳ Fetching server metrics: cloudwatch, waiting 90 s more (they usually arrive 90 s after the wave)..."
     )
     cpu = found["CPUUtilization"]
     assert cpu.statistics == {"Average": BUSY, "Maximum": BUSY, "Minimum": BUSY}
@@ -760,10 +759,10 @@ def late(fake: FakeCloudWatch, after_s: float, *blocks: dict[str, Any]) -> tuple
 @pytest.mark.parametrize(
     ("after_s", "waiting"),
     [
-        (0.0, " (waiting 90 s: they usually arrive 90 s after the wave (Lag + Period))"),
-        (0.3, " (waiting 90 s: they usually arrive 90 s after the wave (Lag + Period))"),
-        (0.7, " (waiting 89 s: they usually arrive 90 s after the wave (Lag + Period))"),
-        (48.0, " (waiting 42 s: they usually arrive 90 s after the wave (Lag + Period))"),
+        (0.0, ", waiting 90 s more (they usually arrive 90 s after the wave)"),
+        (0.3, ", waiting 90 s more (they usually arrive 90 s after the wave)"),
+        (0.7, ", waiting 89 s more (they usually arrive 90 s after the wave)"),
+        (48.0, ", waiting 42 s more (they usually arrive 90 s after the wave)"),
         (90.0, ""),
         (121.0, ""),
         (1e8, ""),
