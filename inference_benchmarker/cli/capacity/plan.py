@@ -73,7 +73,7 @@ def plan_parser() -> Parser:
         "capacity_dir",
         metavar="CAPACITY_DIR",
         nargs="*",
-        help="the folder of a search, of a ranking with --vary (its first row is planned), or of a search with --tier "
+        help="the folder of a search, of a ranking with --vary (its first row is planned), or of a search of tiers "
         "(choose one with --tier). Each of several endpoints is planned for the whole load (for parts, use --mix)",
     )
     parser.add_flags(PLAN_FLAGS)

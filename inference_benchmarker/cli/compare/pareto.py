@@ -30,9 +30,9 @@ if TYPE_CHECKING:
 KIND = "pareto"
 _DESCRIPTION = """\
 Compares the tokens/s that each user gets with the tokens/s that each GPU generates, at every load of every run. Each
-load is a point; a point is on the Pareto frontier unless another one is better in both numbers. The report begins with
-the run that is better, for each range of tokens/s per user. Of a single run, it begins with its tokens/s per GPU and
-per user. Each run must be against an LLM that streams its answers.
+load is a point; it is on the Pareto frontier if no other point has more of both. The first line of the report names the
+better run for each range of tokens/s per user or, if there is only one run, gives its tokens/s per GPU and per user.
+Each run must be against an LLM that streams its answers.
 
   benchmark pareto runs/fp16 runs/fp8 --gpus 8 --price gpu=2.50
   benchmark pareto runs --gpus fp16=8 --gpus fp8=4
