@@ -151,6 +151,7 @@ TAKEN_APART = {
         "inference_benchmarker/report/screen.py:server_in_short",
         "inference_benchmarker/report/text.py:_diagnosis_section",
         "inference_benchmarker/report/text.py:_limits_section",
+        "inference_benchmarker/report/text.py:_times",
         "inference_benchmarker/words/wording.py:_narrow",
         "client_capacity/worker_saturation.py:steps_table",
         "server_capacity/experiments/proof/text.py:_folded",

@@ -34,11 +34,11 @@ from inference_benchmarker.cli.capacity.verifying import planned_by, refuse_seve
 from inference_benchmarker.cli.core.address_flags import take_endpoint, without_addresses
 from inference_benchmarker.cli.core.arguments import Parser, command_parser
 from inference_benchmarker.cli.core.config_file import with_config
-from inference_benchmarker.cli.core.demo import say_start
+from inference_benchmarker.cli.core.demo import say_simulated
 from inference_benchmarker.cli.core.embedded import embedded_endpoint
 from inference_benchmarker.cli.core.next_commands import after_a_search
 from inference_benchmarker.cli.core.pages import draw_capacity
-from inference_benchmarker.cli.core.terminal import how_far, print_json, print_report, say, say_nothing
+from inference_benchmarker.cli.core.terminal import how_far, passing, print_json, print_report, say, say_nothing
 from inference_benchmarker.cli.wave.export_flags import exports_of
 from inference_benchmarker.cli.wave.exporting import exporting
 from inference_benchmarker.errors import BenchmarkError, refuse
@@ -93,12 +93,13 @@ def _run(options: dict[str, Any], addresses: list[str], problems: list[str]) -> 
     tell = say_nothing if options["quiet"] else say
     if described is not None and over is None:
         tell(f"{described.words}.")
-    say_start(options)
+    passing(f"Starting{' the embedded endpoint' if options['demo'] else ''}…", quiet=options["quiet"])
     with (
         exporting(exports, quiet=options["quiet"]) as export,
         embedded_endpoint(publish_interval_s=1) if options["demo"] else nullcontext(),
         how_far(quiet=options["quiet"]),
     ):
+        say_simulated(options)
         if planned is not None:
             return verify(question, planned, asked, options, tell, export=export)
         from server_capacity.experiments.ranking.jobs import jobs_of

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from inference_benchmarker.cli.core.terminal import passing, say
+from inference_benchmarker.cli.core.terminal import say
 from inference_benchmarker.system.packaged import demo_factories, demo_metrics
 
 if TYPE_CHECKING:
@@ -34,9 +34,8 @@ def fill_in_demo(options: dict[str, Any]) -> None:
             options["endpoint_config"] = str(demo_metrics())
 
 
-def say_start(options: Mapping[str, Any]) -> None:
-    """The beginning; and why there will be metrics of an instance that nobody deployed."""
-    passing(f"Starting{' the embedded endpoint' if options['demo'] else ''}…", quiet=options["quiet"])
+def say_simulated(options: Mapping[str, Any]) -> None:
+    """Say why there will be metrics of an instance that nobody deployed, if there will be."""
     if options["demo"] and options["endpoint_config"] == str(demo_metrics()) and not options["quiet"]:
         say("The embedded endpoint simulates an instance and its CloudWatch metrics.")
 

@@ -10,7 +10,13 @@ from typing import TYPE_CHECKING, Any
 from inference_benchmarker.cli.core.address_flags import is_addressed, take_endpoint, without_addresses
 from inference_benchmarker.cli.core.arguments import Parser, command_parser
 from inference_benchmarker.cli.core.config_file import with_config
-from inference_benchmarker.cli.core.demo import ADDRESS_DEFAULTS, MODEL_DEFAULTS, fill_in_demo, fill_in_load, say_start
+from inference_benchmarker.cli.core.demo import (
+    ADDRESS_DEFAULTS,
+    MODEL_DEFAULTS,
+    fill_in_demo,
+    fill_in_load,
+    say_simulated,
+)
 from inference_benchmarker.cli.core.deprecated_flags import in_todays_words
 from inference_benchmarker.cli.core.embedded import embedded_endpoint
 from inference_benchmarker.cli.core.flags import read_flags
@@ -75,7 +81,7 @@ def run(arguments: list[str]) -> int:
         print(FIRST_SCREEN, end="")
         return OK
     plan, aiperf, exports, options = _understood(parser, arguments)
-    say_start(options)
+    passing(f"Starting{' the embedded endpoint' if options['demo'] else ''}…", quiet=options["quiet"])
     give_back_large_blocks()
     with (
         exporting(exports, quiet=options["quiet"]) as export,
@@ -83,6 +89,7 @@ def run(arguments: list[str]) -> int:
         aiperf_stage(aiperf, plan, options) as stage,
         how_far(quiet=options["quiet"]),
     ):
+        say_simulated(options)
         if options["endpoint_config"]:
             passing("Loading the reader of the server's metrics…", quiet=options["quiet"])
         sources = sources_of(options["endpoint_config"], plan.server_limits, options["metrics_wait"])

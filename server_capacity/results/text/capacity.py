@@ -41,13 +41,13 @@ _OUTCOMES = {"holds": "every limit met", "fails": "but a limit was violated", "c
 
 
 def to_text(found: CapacityResult, folder: str = "", *, verbose: bool = False) -> str:
-    """The report: the answer first and last, each beside what confirmed it, at most 80 columns but for names.
+    """The report: the answer first, beside what confirmed it, and last; at most 80 columns but for names.
 
     ``verbose``: with the figures of the queueing model; without, it only says where that disagrees.
     """
-    answer, confirmed = headline(found), [f"{INDENT}{line}" for line in _confirmed(found)]
+    answer = headline(found)
     sections = (
-        [answer, *confirmed],
+        [answer, *(f"{INDENT}{line}" for line in _confirmed(found))],
         _limits(found),
         _sessions(found),
         _confidence(found),
@@ -56,7 +56,7 @@ def to_text(found: CapacityResult, folder: str = "", *, verbose: bool = False) -
         generation(found),
         stretch_rows(found, _of_requests(found)),
         cache_of_stretches(found, shown_stretches(found)),
-        [answer, *confirmed, *([f"Folder: {folder}"] if folder else [])],
+        [answer, *([f"Folder: {folder}"] if folder else [])],
     )
     return "\n\n".join("\n".join(map(plain, lines)) for section in sections if (lines := list(section))) + "\n"
 
