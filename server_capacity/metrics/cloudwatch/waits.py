@@ -68,8 +68,8 @@ class Waits:
         if len(given) < len(self.wanted):
             return f", waiting {left:.0f} s more ({arrival})"
         if max(given) <= usual:
-            return f", waiting {left:.0f} s more at most ({arrival})"
-        return f", waiting {left:.0f} s more ({arrival}, and {max(given):g} s after it at most)"
+            return f", waiting {left:.0f} s at most ({arrival})"
+        return f", waiting {left:.0f} s more ({arrival}, {max(given):g} s at most)"
 
     def _is_skipped(self, wanted: Wanted) -> bool:
         """Tells whether it does not lengthen the wait; nor does a count that nobody asked for, where nobody counts."""

@@ -38,7 +38,7 @@ def test_lateness_that_counts_as_the_endpoints_spoils_no_wave_that_keeps_every_l
     sent = due + np.rint(late * NS).astype(int)
     hiccup = wave((answer_s + late).reshape(SECONDS, RATE), slos=(slo,), sent=sent)
     waves: Any = SimpleNamespace(
-        confirm=lambda _: hiccup, folder=open_plan().output_dir, server=SimpleNamespace(least_s=0)
+        confirm=lambda _: hiccup, folder=open_plan().output_dir, server=SimpleNamespace(least_s=0), say=str
     )
     question = Question(open_plan(slos=(slo,)), limits_of((slo,), 0.95), Settings(), 2)
 
