@@ -38,7 +38,7 @@ class FoundRun(NamedTuple):
 def runs_of(path: Path) -> list[Path]:
     """A run directory, or those that lie in a folder, by name; BenchmarkError where there are none.
 
-    A run that lost one of its files is among them: whoever loads it is told, and none is left out in silence.
+    A run that lost one of its files is among them: loading it names the file, and none is left out in silence.
     """
     if _has_any(path, _OF_A_RUN):
         return [path]
