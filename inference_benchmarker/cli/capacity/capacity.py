@@ -60,8 +60,8 @@ if TYPE_CHECKING:
     from server_capacity.results.types.capacity import CapacityResult
 
 _DESCRIPTION = """\
-Finds the highest rate at which an endpoint meets every limit, with a 95% confidence interval, and sends the
-rate at the interval's lower end once more to confirm it.
+Finds the highest rate at which an endpoint meets every limit, with a 95% confidence interval, and confirms
+the interval's lower end with one more wave.
 
   benchmark capacity --demo                 try it: two minutes
   benchmark capacity --demo --llm           find how many users an LLM serves

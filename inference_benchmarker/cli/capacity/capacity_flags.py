@@ -136,7 +136,7 @@ CAPACITY_FLAGS: Table = table_for(
                 "--in",
                 "WHAT",
                 "what to maximize. rps or requests (default): requests per second; sessions: sessions (conversations) "
-                "that start per second; users: users in a closed loop or, if the load is sessions, open sessions",
+                "that start per second; users: slots of a closed loop or, with sessions, open sessions",
                 _choice(RPS, REQUESTS, SESSIONS, USERS),
             ),
             *USER_FLAGS,

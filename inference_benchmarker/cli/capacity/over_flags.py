@@ -51,8 +51,8 @@ OVER_FLAG = Flag(
     "--over",
     "RANGES",
     "for an LLM given by its URL: search at a few prompt and answer lengths, and predict its capacity between them: "
-    f"input-tokens=200:3200,output-tokens=50:400. FROM:TO:N predicts N lengths of that range (default {LEVELS}, "
-    f"at most {MOST_LEVELS}). Searches at other lengths check the prediction",
+    f"input-tokens=200:3200,output-tokens=50:400. FROM:TO:N predicts it at N lengths (default {LEVELS}, at most "
+    f"{MOST_LEVELS}). More searches, at other lengths, check the prediction",
     parse_over,
 )
 

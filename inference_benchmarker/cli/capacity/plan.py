@@ -74,7 +74,7 @@ def plan_parser() -> Parser:
         metavar="CAPACITY_DIR",
         nargs="*",
         help="the folder of a search, of a ranking with --vary (its first row is planned), or of a search of tiers "
-        "(choose one with --tier). Each of several endpoints is planned for the whole load (for parts, use --mix)",
+        "(choose one with --tier). With several folders, each plan serves the whole load (--mix splits it)",
     )
     parser.add_flags(PLAN_FLAGS)
     return parser

@@ -105,8 +105,7 @@ PLAN_FLAGS: Table = table_for(
             Flag(
                 "--minimum",
                 "N",
-                "minimum number of instances (default: for the lowest load, and at least 2 unless 1 is enough for the "
-                "peak)",
+                "minimum number of instances (default: what the lowest load needs, and at least 2 if the peak needs 2)",
                 parse_int,
             ),
             Flag("--maximum", "N", "maximum number of instances (default: from the peak)", parse_int),

@@ -47,9 +47,7 @@ PRICE_FLAGS = [
 ]
 """The flags of every command with a price."""
 
-UTILISATION_ABOUT = (
-    "load each instance to at most this share of its capacity, the lower end of the search's interval (default 70%)"
-)
+UTILISATION_ABOUT = "load each instance to at most this share of the lower end of its capacity's interval (default 70%)"
 VARY_FLAGS = [
     Flag(
         "--vary",

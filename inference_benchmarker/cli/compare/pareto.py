@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 KIND = "pareto"
 _DESCRIPTION = """\
-Compares the tokens/s that each user gets with the tokens/s that each GPU generates, at every load of every run. Each
+Compares the tokens/s that each user gets with the tokens/s that each GPU generates, at every load of each RUN. Each
 load is a point; it is on the Pareto frontier if no other point has more of both. The first line of the report names the
 better run for each range of tokens/s per user or, if there is only one run, gives its tokens/s per GPU and per user.
 Each run must be against an LLM that streams its answers.
@@ -42,8 +42,8 @@ folder of such folders, or the folder of an `ab`. A steady stage of --stages is 
 """
 _EPILOG = """\
 exit codes: 0 every run is VALID and met its limits; 1 a run missed a limit or was aborted; 2 bad input; 3 a run is
-INVALID, or the result could not be stored; 130 a run was interrupted. The exit code of an `ab` is treated as that of
-one run
+INVALID, or the result could not be stored; 130 a run was interrupted. An `ab` counts as one run, with its own exit
+code
 """
 
 

@@ -83,8 +83,8 @@ PARETO_FLAGS: Table = {
         Flag(
             "--token-weights",
             "I:C:O",
-            "price an input, a cached and an output token in this ratio, such as 1:0.1:4 (default: each kind is "
-            "priced alone, as if it carried the whole cost)",
+            "price an input, a cached and an output token in this ratio, such as 1:0.1:4 (default: the price of "
+            "each kind if it carries the whole cost)",
             _weights,
         ),
     ],

@@ -48,7 +48,7 @@ OUTPUT = [
 REPEATS = Flag(
     "--repeats",
     "N",
-    f"number of times to try the highest rate again: 0, or at least {LEAST_REPEATS}",
+    f"number of times to try the rate found again: 0, or at least {LEAST_REPEATS}",
     parse_int,
 )
 WORKERS = [

@@ -127,7 +127,7 @@ ENDPOINT_FLAGS = table_for(
                 "--prefix-cache",
                 "TOKENS",
                 "size of the prefix cache for chats, in tokens (default {default}), in blocks of 16; each answer says "
-                "how many of its tokens were cached",
+                "how many prompt tokens were cached",
                 parse_int,
             ),
             Flag(
@@ -166,8 +166,8 @@ ENDPOINT_FLAGS = table_for(
             Flag(
                 "--burst-baseline",
                 "F",
-                "speed after the burst credits are spent, as a share of full speed; idle time earns credits at the "
-                "same share",
+                "speed after the burst credits are spent, as a share of full speed; an idle second earns this share of "
+                "a second of credits",
                 parse_number,
             ),
             Flag(

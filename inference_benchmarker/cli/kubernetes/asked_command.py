@@ -43,7 +43,7 @@ Ctrl-C ends the wave early, with its report. If this command is killed or fails,
 wave goes on: `benchmark kubernetes fetch JOB` follows it and fetches its results.
 """
 _EPILOG = """\
-exit codes: those of the wave: 0 VALID, every limit met; 1 VALID, a limit missed;
+exit codes: those of the wave: 0 VALID, no limit missed; 1 VALID, a limit missed;
 2 bad input, or the pods did not start; 3 INVALID, or the results were lost;
 130 interrupted
 """

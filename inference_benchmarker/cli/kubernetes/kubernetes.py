@@ -40,7 +40,7 @@ _ABOUT = {
 }
 _EPILOGS = {
     "fetch": (
-        "exit codes: those of the wave: 0 VALID, every limit met; 1 VALID, a limit missed; 2 bad input; 3 INVALID, or\n"
+        "exit codes: those of the wave: 0 VALID, no limit missed; 1 VALID, a limit missed; 2 bad input; 3 INVALID, or\n"
         "the results were lost; 130 the wave was interrupted, or you ended this command\n"
     ),
     "clean": "exit codes: 0 removed; 2 not removed (the reason is given)\n",

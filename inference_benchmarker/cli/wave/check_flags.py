@@ -19,8 +19,8 @@ from inference_benchmarker.plan.plan import WavePlan
 from inference_benchmarker.plan.problems import problems_of
 
 CHECK_DESCRIPTION = (
-    "Sends one request as a wave does (of a conversation, the first), and shows the parsed answer; with --hosts, one "
-    "request or conversation from each host."
+    "Sends one request as a wave does (the first of a conversation), and shows the parsed answer; with --hosts, one "
+    "from each host."
 )
 CHECK_EPILOG = """\
 exit codes: 0 the request succeeded; 1 it failed; 2 bad input or an unusable factories file; 130 interrupted

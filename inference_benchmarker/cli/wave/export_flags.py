@@ -36,7 +36,7 @@ EXPORT_FLAGS = [
     Flag(
         "--export-wait",
         "S",
-        "after the report, keep the page for Prometheus up until VALID or INVALID has been scraped, at most S seconds",
+        "after the report, keep the page up until Prometheus has scraped the verdict, at most S seconds",
         _wait,
         default=WAIT_S,
     ),

@@ -58,7 +58,7 @@ load from the pods of a Kubernetes Job (each with --help):
   benchmark manifests          print the manifests, to create the Job yourself
 """
 EXIT_CODES = """\
-exit codes: 0 VALID, every limit met; 1 VALID, a limit missed; 2 bad input;
+exit codes: 0 VALID, no limit missed; 1 VALID, a limit missed; 2 bad input;
 3 INVALID: the results cannot be trusted (the report says why);
 130 interrupted
 """

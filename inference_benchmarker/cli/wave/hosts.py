@@ -34,7 +34,7 @@ For hosts that connect by themselves, without ssh:
 """
 _ABOUT = {
     "check": "Logs in to each host as `benchmark --hosts` does, and checks how exact its clock is. It sends no load.",
-    "prepare": "Installs what the workers of this version need in ~/.cache/inference-benchmarker on each host.",
+    "prepare": "Installs in ~/.cache/inference-benchmarker on each host what this version's workers need.",
     "clean": "Removes from each host what `benchmark hosts prepare` installed, for this version and all others.",
     "keys": (
         "Makes a folder of keys: localhost.json for the host that starts a wave, and HOST.json for each host that\n"

@@ -32,7 +32,7 @@ from inference_benchmarker.plan.think import Think
 from inference_benchmarker.words.redact import excerpt, quoted, redact
 from inference_benchmarker.words.units import MAX_SECONDS
 
-SLO_ON_RATE = "rate>=0.99 (the completed share of the target rate), "
+SLO_ON_RATE = "rate>=0.99 (completed rate / target rate), "
 SLO_ABOUT = (
     "a limit (repeatable): p99<200ms (of the response time, from when a request is due), latency.p95<=0.5s (from when "
     "it is sent), ttft.p90<1s, success>=0.99, "
@@ -74,7 +74,7 @@ CONVERSATIONS = (
     "send recorded conversations in the order of the file: ShareGPT (JSON), OpenAI messages (JSON lines), Mooncake or "
     "agent traces (JSON lines), BurstGPT or Azure (CSV)"
 )
-URL_WITHOUT_AIPERF = "base URL for a --locust-file that sets none; otherwise the same as URL"
+URL_WITHOUT_AIPERF = "the same as the argument URL; for a --locust-file without one, its base URL"
 WAVE_FLAGS = table_for(
     *PARTS_OF_A_PLAN,
     table={
@@ -84,7 +84,7 @@ WAVE_FLAGS = table_for(
             SET_FLAG,
             Flag("--locust-file", "FILE", "a self-contained Locust file instead of a factories file", parse_path),
             Flag(
-                "--url", "URL", "base URL for aiperf, or for a --locust-file that sets none; otherwise the same as URL"
+                "--url", "URL", "the same as the argument URL; for aiperf, or a --locust-file without one, its base URL"
             ),
             Flag(
                 "--demo",
@@ -190,7 +190,7 @@ WAVE_FLAGS = table_for(
             Flag(
                 "--client-timeout",
                 "S",
-                "fail an attempt that takes longer, which --client-retries then repeats (default: no limit)",
+                "end an attempt that takes longer; --client-retries then repeats it (default: no limit)",
                 parse_decimal,
                 sets="timeout_s",
             ),
@@ -226,8 +226,8 @@ WAVE_FLAGS = table_for(
             Flag(
                 "--workers",
                 "W",
-                "worker processes (default {default}; use about one per core); with --hosts load1,load2*4, the total "
-                "of the hosts without *N, such as load1 (default: one per core)",
+                "worker processes (default {default}; use about one per core); with --hosts, the total on the hosts "
+                "without *N (default: one per core)",
                 parse_int,
             ),
         ],
@@ -273,8 +273,8 @@ WAVE_FLAGS = table_for(
             Flag(
                 "--metrics-wait",
                 "S",
-                "maximum wait for CloudWatch metrics after the wave (default: each block's Lag, plus 5 times its "
-                "Period, which counts as at least 2 and at most 15 min)",
+                "maximum wait for CloudWatch metrics after the wave (default: each block's Lag, plus 5 of its "
+                "Periods but at least 2 and at most 15 min)",
                 _seconds_to_wait,
             ),
         ],
@@ -285,15 +285,15 @@ WAVE_FLAGS = table_for(
             Flag(
                 "--calibrate",
                 None,
-                "first measure how much time this tool itself adds at this rate on this host (a few seconds)",
+                "for a few seconds before the wave, measure the time that this tool adds at this rate on this host",
             ),
             Flag("--port", "P", "port on loopback at which workers report (default: any free port)", parse_int),
             Flag("--ui", None, "show Locust's web page during the wave, on loopback, port 8089 or the next free one"),
             Flag(
                 "--records",
                 "all|none",
-                "requests of which a record is kept: {default} (default), or none but the slowest 1,000, so that a "
-                "long wave takes little disk; percentiles are then accurate to 1%",
+                "requests to record. {default} (default); none: only the slowest 1,000, so that a long wave takes "
+                "little disk (percentiles are accurate to 1%)",
             ),
             Flag("--output-dir", "DIR", "where to create the run directory", parse_path),
             Flag("--name", "TEXT", "name of the run in reports", by_text(redact)),

@@ -56,8 +56,8 @@ def _unloaded_s(curve: Sequence[Point], low: float) -> float | None:
 def _waiting(what: str, mean: float, unloaded: float | None, waiting: float | None) -> Iterator[str]:
     if unloaded is not None and waiting is not None:
         yield (
-            f"{what} is {duration_text(mean)}: {duration_text(min(unloaded, mean))} of service (as at low rates) plus "
-            f"{duration_text(waiting)} of queueing at the endpoint."
+            f"{what} is {duration_text(mean)}: {duration_text(min(unloaded, mean))} (as at low rates) plus "
+            f"{duration_text(waiting)} of queueing."
         )
 
 

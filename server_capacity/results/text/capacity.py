@@ -307,7 +307,7 @@ def _load(found: CapacityResult) -> Iterator[str]:
         values = (_value(_rounded(value), each.unit) for value in (each.idle, each.at_low, each.limit))
         rows.append([each.metric, *values, rate_text(each.rate, None, unit)])
     yield from aligned(rows)
-    yield from folded_sentence("All but the maximum is from a straight line fitted to the rates tried.")
+    yield from folded_sentence("A line fitted to the tried rates gives every column but the maximum.")
     yield f"{INDENT}CPU utilization is that of all cores, GPU utilization that of all GPUs."
     following = resources.next
     if following and following.rate is not None:

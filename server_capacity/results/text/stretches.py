@@ -19,9 +19,9 @@ _MAX_ROWS = 24
 _OF_A_REQUEST = {"response_time": "a response time", "latency": "a latency", "ttft": "a TTFT", "tpot": "a TPOT"}
 _PURPOSES = {"grow": "ramp up", "again": "repeat", "narrow": "narrow down", "beneath": "well below"}
 _MEANINGS = (
-    (("grow",), "rates that rise until a limit is missed"),
+    (("grow",), "rates that rise until a limit is clearly missed"),
     (("bisect",), "a rate between one that meets the limits and one that misses them"),
-    (("above", "below"), "a rate just above or below the estimate, which changes with each step"),
+    (("above", "below"), "a rate just above or below the estimate at that step"),
     (("again",), "an earlier rate, sent again"),
     (("beneath",), "a much lower rate, to check that it meets the limits, too"),
     (("compare",), "a low rate, to see whether the endpoint has become faster or slower"),
@@ -54,7 +54,7 @@ def stretch_rows(found: CapacityResult, names: Sequence[str]) -> Iterator[str]:
     if judged is not None:
         yield from folded_sentence(f"over: the share of requests {_over(found, names[judged])}")
     per_second = "" if found.in_ == "users" else f"; rate: {'sessions' if found.in_ == 'sessions' else 'requests'}/s"
-    yield from folded_sentence(f"start: since the search began; load: time without pauses{per_second}")
+    yield from folded_sentence(f"start: since the search began; load: time spent sending{per_second}")
     yield f"{INDENT}in flight: the number when the step ended"
     for purposes, meaning in _MEANINGS:
         if explained := [each for each in purposes if any(row.purpose == each for row in shown)]:

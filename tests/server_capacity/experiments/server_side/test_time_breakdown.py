@@ -16,6 +16,6 @@ def test_the_sentence_names_the_time_that_it_splits(metric: str, name: str) -> N
     found = time_breakdown([Point(rate=10.0, sent=100, mean=0.024)], 100.0, [at_low], metric, "100/s")
 
     assert found is not None
-    parts = "24 ms of service (as at low rates) plus 11 ms of queueing at the endpoint."
+    parts = "24 ms (as at low rates) plus 11 ms of queueing."
     sentence = f"At 100/s the mean {name} is 35 ms: {parts}"
     assert " ".join(" ".join(found.lines).split()).startswith(sentence)
