@@ -11,7 +11,7 @@ from inference_benchmarker.engine.processes.children import note_asked_for
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.exit_codes import BAD_INPUT, MISSED, OK, worst_exit_code
 from inference_benchmarker.system.files import folders_in, kind_of
-from server_capacity.provisioning.cleanup_file import NAME, OF_FILE, CleanupFile, HeldError, left_in, read
+from server_capacity.provisioning.cleanup_file import NAME, OF_FILE, CleanupFile, HeldError, left_in, read, unknown_in
 from server_capacity.provisioning.restoring import outcome_text, restore
 from server_capacity.provisioning.undo import Call
 
@@ -37,7 +37,8 @@ def clean(folder: Path, say: Callable[[str], None], patience_s: float = PATIENCE
     codes: list[int] = []
     for each in _folders(folder):
         try:
-            if left_in(read(each)):
+            entries = read(each)
+            if left_in(entries) or unknown_in(entries):
                 codes.append(_clean_one(each, say, patience_s))
         except HeldError as error:
             say(str(error))
@@ -61,7 +62,10 @@ def _clean_one(folder: Path, say: Callable[[str], None], patience_s: float) -> i
         done = restore(cleanup, patience_s, busy_s=patience_s, of=known) and known == numbers
         for number in numbers:
             say(f"{folder.name}: {outcome_text(cleanup.entries[number])}")
-    return OK if done else MISSED
+        unknown = unknown_in(cleanup.entries)
+        for number in unknown:
+            say(f"{folder.name}: {outcome_text(cleanup.entries[number])} Then delete {folder / NAME}.")
+    return OK if done and not unknown else MISSED
 
 
 def _note_files(entries: Sequence[Entry]) -> None:

@@ -49,8 +49,12 @@ _MOST = f"{MOST_BYTES // MIB} MiB"
 _PAUSE_S = 0.05
 _ELSEWHERE = "Give an --output-dir on a disk of this machine."
 
-State = Literal["held", "undone", "gone", "refused"]
-"""``held``: to be undone. ``gone``: somebody took away what it was of. ``refused``: the change was never made."""
+State = Literal["held", "undone", "gone", "refused", "unknown"]
+"""``held``: to be undone. ``gone``: somebody took away what it was of. ``refused``: the change was never made.
+
+``unknown``: the processes of an endpoint_factory ended, but it did not end well and reported nothing that removes what
+it made, which may still exist.
+"""
 
 
 class HeldError(BenchmarkError):
@@ -61,7 +65,7 @@ class HeldError(BenchmarkError):
 class Entry:
     """One change: ``what`` it is of, and its undo. ``account`` of AWS in which it was made, None: not known.
 
-    Instants are texts in UTC; ``reason`` says why the last attempt failed.
+    Instants are texts in UTC; ``reason`` says why the last attempt failed, or why an endpoint_factory did not end well.
     """
 
     what: str
@@ -135,13 +139,13 @@ class CleanupFile:
                 raise
             return len(self.entries) - 1
 
-    def conclude(self, number: int, state: State) -> None:
-        """Nothing is left to do for this entry."""
-        self._renew(number, state=state, settled_at=_now(), reason=None)
+    def conclude(self, number: int, state: State, reason: str | None = None) -> None:
+        """Nothing is left to do for this entry; ``reason``: what went wrong all the same."""
+        self._renew(number, state=state, settled_at=_now(), reason=None if reason is None else _clean(reason))
 
     def fail(self, number: int, reason: str) -> None:
         """An attempt to undo it failed; it stays held."""
-        self._renew(number, reason=one_line(hidden()(reason), MOST_REASON))
+        self._renew(number, reason=_clean(reason))
 
     def _renew(self, number: int, **changed: Any) -> None:
         with self._writing:
@@ -187,6 +191,15 @@ def read(folder: Path) -> list[Entry]:
 def left_in(entries: list[Entry]) -> list[int]:
     """The numbers of the entries that are still to be undone, the last change first."""
     return [number for number in reversed(range(len(entries))) if entries[number].state == "held"]
+
+
+def unknown_in(entries: list[Entry]) -> list[int]:
+    """The numbers of those of which nobody can tell whether what was made still exists."""
+    return [number for number, entry in enumerate(entries) if entry.state == "unknown"]
+
+
+def _clean(reason: str) -> str:
+    return one_line(hidden()(reason), MOST_REASON)
 
 
 def _check_owner(path: Path, status: os.stat_result) -> None:

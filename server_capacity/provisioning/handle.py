@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
     from pathlib import Path
 
+    from server_capacity.provisioning.cleanup_file import Entry
     from server_capacity.provisioning.undo import Undo
 
 LAST_ATTEMPT_S = 60.0
@@ -206,8 +207,8 @@ class Keeper:
             return
         self.all_is_put_back = not left_in(entries)
         for number, entry in enumerate(entries):
-            if number not in self._concluded and entry.state != "refused" and not isinstance(entry.undo, Processes):
-                (self._warn if entry.state == "held" else self._say)(outcome_text(entry))
+            if number not in self._concluded and _is_of_interest(entry):
+                (self._warn if entry.state in ("held", "unknown") else self._say)(outcome_text(entry))
         if not self.all_is_put_back:
             self._warn(f"{self._folder / NAME} still lists it; `benchmark endpoints clean {self._folder}` tries again.")
 
@@ -228,3 +229,8 @@ class Keeper:
             return self._process.wait()
         finally:
             self._process.stdout.close()
+
+
+def _is_of_interest(entry: Entry) -> bool:
+    """Tells whether the user wants to know what became of it: a change that was made, no process that has ended."""
+    return entry.state != "refused" and (entry.state == "unknown" or not isinstance(entry.undo, Processes))

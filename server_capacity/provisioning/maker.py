@@ -30,8 +30,8 @@ from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.system.host import adopt_orphans
 from server_capacity.provisioning.cleanup_file import CleanupFile
 from server_capacity.provisioning.messages import Job
-from server_capacity.provisioning.restoring import PATIENCE_S, restore
-from server_capacity.provisioning.undo import MARK
+from server_capacity.provisioning.restoring import PATIENCE_S, note_bad_end, restore
+from server_capacity.provisioning.undo import MARK, Processes
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -146,15 +146,15 @@ def main() -> int:
     threading.Thread(target=line.listen, daemon=True).start()
     use_holder(line)
     sys.stdout = Spoken(line, sys.stdout)
-    generator = _made(job.order, line, interrupts)
+    generator, trouble = _made(job.order, line, interrupts)
     if generator is not None:
         line.unwanted.wait()
-        _remove(path, generator, line)
+        trouble = _remove(path, generator, line)
     line.tell(ended=True)
     line.over.wait()  # while the keeper goes on, which may be killed yet
     end_descendants(os.getpid())
     if line.is_cut:
-        _put_back(job)
+        _put_back(job, trouble)
     else:  # also for a keeper that is killed now
         end_leftovers(job.mark, {os.getpid()}, MARK)
     return 0
@@ -176,8 +176,11 @@ class _Interrupts:
             raise KeyboardInterrupt
 
 
-def _made(order: EndpointOrder, line: Line, interrupts: _Interrupts) -> Generator[Any, None, None] | None:
-    """The generator, whose endpoint is made; None where it could not be, and what was is removed."""
+def _made(order: EndpointOrder, line: Line, interrupts: _Interrupts) -> tuple[Generator[Any, None, None] | None, str]:
+    """The generator, whose endpoint is made; None where it could not be, and what was is removed.
+
+    Beside it what went wrong with that removal.
+    """
     path, generator = Path(order.factories_file), None
     begun = time.monotonic()
     try:
@@ -193,26 +196,33 @@ def _made(order: EndpointOrder, line: Line, interrupts: _Interrupts) -> Generato
         line.tell(failed=error.message, hint=error.hint)
     else:
         line.tell(made=name, seconds=time.monotonic() - begun)
-        return generator
+        return generator, ""
     finally:
         interrupts.is_making = False
-    if generator is not None:
-        _remove(path, generator, line)
-    return None
+    return None, "" if generator is None else _remove(path, generator, line)
 
 
-def _remove(path: Path, generator: Generator[Any, None, None], line: Line) -> None:
+def _remove(path: Path, generator: Generator[Any, None, None], line: Line) -> str:
+    """Have the factory remove its endpoint; a clause on what went wrong, which the keeper knows too."""
     try:
         remove(path, generator)
     except BenchmarkError as error:
-        line.tell(warn=str(error))
+        trouble = str(error).rstrip(".")
+        line.tell(trouble=trouble)
+        return trouble
+    return ""
 
 
-def _put_back(job: Job) -> None:
+def _put_back(job: Job, trouble: str) -> None:
     """Run what the keeper would have run, once all of its factories have ended."""
     os.close(job.lock)
     with suppress(BenchmarkError), CleanupFile.taken(Path(job.folder), REMOVAL_S) as cleanup:
         restore(cleanup, PATIENCE_S)
+        if trouble:
+            ours = Processes(job.mark)
+            number = next(number for number, entry in enumerate(cleanup.entries) if entry.undo == ours)
+            reported = [each for each, entry in enumerate(cleanup.entries) if not isinstance(entry.undo, Processes)]
+            note_bad_end(cleanup, number, trouble, reported)
 
 
 if __name__ == "__main__":

@@ -24,7 +24,7 @@ from server_capacity.provisioning.cleanup_file import OF_FILE
 from server_capacity.provisioning.maker import REMOVAL_S
 from server_capacity.provisioning.messages import Job
 from server_capacity.provisioning.performing import NotDoneError, account_of_credentials, check_call, placed
-from server_capacity.provisioning.restoring import outcome_text, restore
+from server_capacity.provisioning.restoring import note_bad_end, outcome_text, restore
 from server_capacity.provisioning.undo import MARK, Call, Processes, undo_given
 
 if TYPE_CHECKING:
@@ -56,6 +56,7 @@ class Making(threading.Thread):
         self._hide, self._spoken = hidden(), HiddenLines()
         self._numbers: list[int] = []
         self._has_answered, self._is_wanted = False, True
+        self._made, self._trouble = "", ""
 
     def end(self) -> None:
         """Have the endpoint removed; ``join`` waits for it."""
@@ -98,7 +99,7 @@ class Making(threading.Thread):
                 _say(ours, over=True)
                 with suppress(subprocess.TimeoutExpired):
                     maker.wait(LAST_S)
-            elif self._is_wanted:
+            elif not self._trouble:
                 with suppress(subprocess.TimeoutExpired):
                     maker.wait(LAST_S)
                 self._died(maker.poll(), logs.last_words(log))
@@ -122,9 +123,8 @@ class Making(threading.Thread):
             patience = None if deadline is None else max(deadline - time.monotonic(), 0.0)
             ready, _, _ = select.select(watched, [], [], patience)
             if not ready:
-                self._tell(
-                    warn=f"endpoint_factory did not end within {REMOVAL_S:g} s; what it reported is being removed."
-                )
+                self._trouble = f"endpoint_factory did not end within {REMOVAL_S:g} s"
+                self._tell(warn=f"{self._trouble}; what it reported is being removed.")
                 return False
             if self._channel in ready and not _received(self._channel):
                 self._is_wanted = False
@@ -150,6 +150,10 @@ class Making(threading.Thread):
             self._tell_lines(self._spoken.after(said["say"]))
             return
         self._tell_lines(self._spoken.rest())
+        if "trouble" in said:
+            self._trouble = said["trouble"]
+            return
+        self._made = said.get("made", self._made)
         note_addresses(said.get("made"))
         if "made" in said or "failed" in said:
             self._has_answered = True
@@ -192,6 +196,7 @@ class Making(threading.Thread):
 
     def _died(self, code: int | None, words: list[str]) -> None:
         """Tell of a process that ended, or fell silent, though its endpoint was needed."""
+        self._trouble = f"the process of endpoint_factory ended with {code} before it had removed its endpoint"
         text = f"The process of endpoint_factory ended with {code}. {' '.join(words[-3:])}".rstrip()
         if self._has_answered:
             self._tell(warn=self._hide(f"{text} Its endpoint is being removed."))
@@ -201,11 +206,20 @@ class Making(threading.Thread):
     def _remove(self) -> None:
         """Undo what the factory reported, which finds nothing where the factory removed it itself."""
         restore(self._cleanup, of=self._numbers, say=self._progress)
+        self._note_trouble()
         entries = [self._cleanup.entries[number] for number in self._numbers]
         for entry in entries:
-            if entry.state == "held":
+            if entry.state in ("held", "unknown"):
                 self._tell(warn=self._hide(outcome_text(entry)))
+            elif entry.reason:
+                self._tell(warn=self._hide(f"{entry.reason}."))
         self._tell(concluded=self._numbers)
+
+    def _note_trouble(self) -> None:
+        """Write down that the factory did not end well, unless its processes themselves could not be ended."""
+        if self._trouble and self._numbers and self._cleanup.entries[self._numbers[0]].state == "undone":
+            with suppress(OSError):
+                note_bad_end(self._cleanup, self._numbers[0], self._trouble, self._numbers[1:], self._made)
 
     def _progress(self, text: str) -> None:
         self._tell(say=self._hide(text))

@@ -75,6 +75,21 @@ def _attempt(cleanup: CleanupFile, number: int) -> NotDoneError | None:
     return None
 
 
+def note_bad_end(cleanup: CleanupFile, number: int, trouble: str, reported: Collection[int], name: str = "") -> None:
+    """Write down that an endpoint_factory did not end well, once its processes and all that it reported are undone.
+
+    ``number``: of the entry of its processes. ``trouble``: a clause. ``reported``: the numbers of what ``created`` got.
+    ``name``: of the endpoint that it made.
+    """
+    left = {cleanup.entries[each].state for each in reported}
+    made = f" had made {name} and" if name else ""
+    if not left:
+        cleanup.conclude(number, "unknown", f"{trouble}; it{made} reported nothing with created()")
+    else:
+        removed = "" if "held" in left else "; everything that it reported with created() is removed"
+        cleanup.conclude(number, "undone", f"{trouble}{removed}")
+
+
 def outcome_text(entry: Entry) -> str:
     """A sentence on what became of an entry, with the line to be pasted where it is still held."""
     puts_back = isinstance(entry.undo, Call) and not entry.undo.removes
@@ -84,4 +99,6 @@ def outcome_text(entry: Entry) -> str:
         reason = "it was not tried" if entry.reason is None else entry.reason
         done = "put back" if puts_back else "removed"
         return f"{entry.what}: could NOT be {done}: {reason}. By hand:\n  {entry.undo.by_hand}"
+    if entry.state == "unknown":
+        return f"{entry.what}: have ended, but the endpoint may still exist: {entry.reason}. Remove it by hand."
     return f"{entry.what}: is {'as it was before' if puts_back else 'removed'}."

@@ -36,6 +36,10 @@ def invoke_factory(endpoint_name):
 def payload_factory():
     return {{"pre_computed": True, "input": list(range(10_000))}}
 """
+RAISES = MADE.replace('    created([{remover!r}, "-c", "pass"])\n', "").replace(
+    'os.environ["TARGET"]\n', 'os.environ["TARGET"]\n    raise OSError("cannot delete")\n'
+)
+"""Nothing is reported, and the removal fails."""
 SEARCH = ("capacity", "--yes", "--slo", "p99<500ms", "--start-rps", "20", "--max-rps", "60", "--time", "12")
 SERVER: dict[str, Any] = {"servers": 4, "service_s": 0.02}
 
@@ -60,6 +64,23 @@ def not_removed(stage: Stage) -> Ending:
     fields = json.loads((folder / "capacity.json").read_text())
     assert (fields["ended"], fields["clean_up"], fields["exit_code"]) == ("complete", "failed", 3), fields
     assert search(stage, folder, "report").code == 3
+    return Ending(finished, None, built=True)
+
+
+def removal_raises(stage: Stage) -> Ending:
+    """The code after the yield of endpoint_factory raises."""
+    stage.start("factory", text="from sender import post\n").finish()
+    asked = flags(stage, "")
+    (stage.folder / "made.py").write_text(RAISES.format())
+    with stage.bench.endpoint(**SERVER) as endpoint:
+        finished = stage.start(*asked, text=None, target=endpoint).finish(180)
+    (folder,) = (stage.folder / "runs").glob("*_capacity")
+    fields = json.loads((folder / "capacity.json").read_text())
+    assert (fields["ended"], fields["clean_up"], fields["exit_code"]) == ("complete", "failed", 3), fields
+    assert "raised OSError: cannot delete" in finished.out, finished.out
+    planned = search(stage, folder, "plan", "--target-rps", "100", "--output-dir", "runs")
+    assert (planned.code, "was not removed" in planned.out) == (3, True), planned
+    assert search(stage, folder, "endpoints", "clean").code == 1
     return Ending(finished, None, built=True)
 
 
@@ -148,6 +169,15 @@ SEARCHES = (
         "nothing",
         3,
         not_removed,
+        slow=True,
+    ),
+    Fault(
+        "search-removal-raises",
+        "the code after the `yield` of `endpoint_factory` raises, and it reported nothing with `created()`",
+        "the search; its exit code, also in a plan on it, is that of a search that left something behind",
+        "nothing",
+        3,
+        removal_raises,
         slow=True,
     ),
     Fault(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from inference_benchmarker.cli.core.terminal import for_now, print_report, say, say_nothing, search_view
 from inference_benchmarker.cli.wave.exporting import Export
@@ -120,26 +120,45 @@ def search(
     return save(folder, settled(replace(found, suspended=suspension.to_result())))
 
 
-def tidied(folder: Path, found: CapacityResult, clean_up: CleanUp | None) -> CapacityResult:
+class Cleaned(NamedTuple):
+    """The end of all that a command made or changed: ``state`` is None where that was nothing.
+
+    ``troubles``: clauses on each endpoint_factory that did not remove its endpoint.
+    """
+
+    state: CleanUp | None = None
+    troubles: tuple[str, ...] = ()
+
+    def added_to(self, found: CapacityResult) -> CapacityResult:
+        """The answer with it; as it is where there was nothing."""
+        if self.state is None:
+            return found
+        warnings = [*(found.warnings or []), *self.troubles] if self.troubles else found.warnings
+        return replace(found, clean_up=self.state, warnings=warnings)
+
+
+def tidied(folder: Path, found: CapacityResult, clean_up: Cleaned) -> CapacityResult:
     """The answer with what became of what was made for it: what is left behind makes its exit code a failure's."""
     from server_capacity.results.capacity_folder import save
     from server_capacity.results.types.result_status import settled
 
-    if clean_up is None:
+    if clean_up.state is None:
         return found
-    return save(folder, settled(replace(found, clean_up=clean_up)))
+    return save(folder, settled(clean_up.added_to(found)))
 
 
-def cleaned(folder: Path) -> CleanUp | None:
-    """``done`` or ``failed``, of what the folder's command made or changed; None where that was nothing."""
-    from server_capacity.provisioning.cleanup_file import NAME, left_in, read
+def cleaned(folder: Path) -> Cleaned:
+    """``done`` or ``failed``, of what the folder's command made or changed."""
+    from server_capacity.provisioning.cleanup_file import NAME, left_in, read, unknown_in
 
     if kind_of(folder / NAME) != "file":
-        return None
+        return Cleaned()
     try:
-        return "failed" if left_in(read(folder)) else "done"
+        entries = read(folder)
     except BenchmarkError:  # who cannot read it does not know
-        return "failed"
+        return Cleaned("failed")
+    troubles = tuple(entry.reason for entry in entries if entry.reason and entry.state != "held")
+    return Cleaned("failed" if left_in(entries) or unknown_in(entries) else "done", troubles)
 
 
 @contextmanager

@@ -111,9 +111,8 @@ class _Surface:
         from server_capacity.results.types.result_status import settled
 
         clean_up = cleaned(self.folder)
-        for place, each in enumerate(self.found) if suspended or clean_up else ():
-            found = each.found
-            found = replace(found, suspended=suspended or found.suspended, clean_up=clean_up or found.clean_up)
+        for place, each in enumerate(self.found) if suspended or clean_up.state else ():
+            found = clean_up.added_to(replace(each.found, suspended=suspended or each.found.suspended))
             self.found[place] = each._replace(found=save(each.folder, settled(found)))
 
     def so_far(self) -> SurfaceResult:

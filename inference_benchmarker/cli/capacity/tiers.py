@@ -110,8 +110,8 @@ def _settle(found: Found, folder: Path, suspended: Any) -> None:
     from server_capacity.results.types.result_status import settled
 
     clean_up = cleaned(folder)
-    for name, (place, answer) in found.items() if suspended or clean_up else ():
-        whole = replace(answer, suspended=suspended or answer.suspended, clean_up=clean_up or answer.clean_up)
+    for name, (place, answer) in found.items() if suspended or clean_up.state else ():
+        whole = clean_up.added_to(replace(answer, suspended=suspended or answer.suspended))
         found[name] = place, save(place, settled(whole))
 
 

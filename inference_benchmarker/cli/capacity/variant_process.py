@@ -154,14 +154,14 @@ def add_clean_up(
     """
     from server_capacity.results.types.result_status import NOT_REMOVED
 
-    if (clean_up := cleaned(folder)) is None:
+    if (clean_up := cleaned(folder)).state is None:
         return
     for place, found in results.items():
         if isinstance(found, Searched):
             tell_result({"place": place, **_for_parent(found)})  # raises where the parent was killed
             made = tidied(found.folder, found.result, clean_up)
             tell_result({"place": place, **_for_parent(Searched(found.folder, made))})
-        elif clean_up == "failed":
+        elif clean_up.state == "failed":
             reason = f"{found.reason} Something that was created for it {NOT_REMOVED}."
             tell_result({"place": place, "failed": reason, "code": INVALID})
 

@@ -126,7 +126,9 @@ def verify(
         with standing(there, options, folder, tell, export) as (known, waves, suspension):
             found = prove(_called(known), planned, waves, beside)
         found = replace(found, suspended=None if suspension is None else suspension.to_result())
-    return _reported(folder, concluded(replace(found, clean_up=cleaned(folder))), as_json=options["json"])
+    end = cleaned(folder)
+    found = replace(found, clean_up=end.state, hidden=[*(found.hidden or []), *end.troubles] or None)
+    return _reported(folder, concluded(found), as_json=options["json"])
 
 
 def _reported(folder: Path, found: ProofResult, *, as_json: bool | None) -> int:

@@ -68,7 +68,7 @@ class ProofResult:
     ``plan_exit_code`` and ``warnings``: of the plan that it is a proof of. ``ended_early``: why its wave was not sent
     to its end, None where it was. ``differences``: clauses on the requests that are not those of the plan's search.
     ``plan_limits``: those that the plan is for, None in files of earlier versions. ``hidden``: clauses on all that
-    speaks against counting its answers as a success.
+    speaks against counting its answers as a success, and on each endpoint_factory that did not end well.
     """
 
     schema_version: Version

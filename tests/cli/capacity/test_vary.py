@@ -24,7 +24,7 @@ from server_capacity.provisioning.undo import CommandLine
 from server_capacity.results.capacity_folder import load, save
 from server_capacity.results.ranking_row import Aim
 from server_capacity.results.types.axes import Variant
-from server_capacity.results.types.result_status import settled
+from server_capacity.results.types.result_status import settled, warnings_of
 from tests.bench import factories, files_holding
 from tests.capacities import searched
 from tests.fake_cloudwatch import alone
@@ -32,6 +32,8 @@ from tests.mentions import mentions
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from server_capacity.provisioning.cleanup_file import State
 
 MAKES = """
 def endpoint_factory(servers: str, instance_type: str = "ml.m5.large", instances: int = 1, env=None):
@@ -321,9 +323,12 @@ def test_an_endpoint_that_answers_nothing_is_removed_unmeasured(
     assert (tmp_path / "removed").read_text() == "removed"
 
 
-@pytest.mark.parametrize(("left_over", "code"), [(True, 3), (False, 0)])
+@pytest.mark.parametrize(
+    ("state", "reason", "code"),
+    [("held", None, 3), ("undone", None, 0), ("undone", "its removal raised", 0), ("unknown", "its removal raised", 3)],
+)
 def test_a_search_whose_endpoint_could_not_be_removed_says_so_in_a_ranking(
-    tmp_path: Path, *, left_over: bool, code: int
+    tmp_path: Path, state: State, reason: str | None, code: int
 ) -> None:
     """Two searches of one endpoint, and one that failed; the list of what was made lies in the first folder."""
     folders = [tmp_path / "x_1_capacity", tmp_path / "x_2_capacity"]
@@ -333,14 +338,16 @@ def test_a_search_whose_endpoint_could_not_be_removed_says_so_in_a_ranking(
         fields[place] = variant_process.Searched(folder, save(folder, settled(searched())))
     with CleanupFile.taken(folders[0]) as cleanup:
         number = cleanup.hold("the endpoint", CommandLine(("false",)), None)
-        if not left_over:
-            cleanup.conclude(number, "undone")
+        if state != "held":
+            cleanup.conclude(number, state, reason)
     again: list[dict[str, Any]] = []
 
     variant_process.add_clean_up(folders[0], fields, again.append)
 
     assert [load(folder).found.exit_code for folder in folders] == [code, code]
-    assert [each["place"] for each in again if each.get("code") == 3] == ([2] if left_over else [])
+    assert [each["place"] for each in again if each.get("code") == 3] == ([2] if code else [])
+    assert [load(folder).found.warnings for folder in folders] == [reason and [reason]] * 2
+    assert all((f"of its search, {reason}" in warnings_of(load(folder).found)) == bool(reason) for folder in folders)
     assert [each["place"] for each in again if "folder" in each] == [0, 0, 1, 1], "before and after it changes"
 
 

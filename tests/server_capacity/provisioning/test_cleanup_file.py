@@ -14,20 +14,24 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from inference_benchmarker.cli.capacity.searching import cleaned
 from inference_benchmarker.data.json_file import FOREIGN
 from inference_benchmarker.errors import BenchmarkError
+from inference_benchmarker.exit_codes import MISSED
 from server_capacity.provisioning import restoring
 from server_capacity.provisioning.cleaning import clean
-from server_capacity.provisioning.cleanup_file import LOCK, NAME, CleanupFile, HeldError, left_in, read
+from server_capacity.provisioning.cleanup_file import LOCK, NAME, CleanupFile, HeldError, left_in, read, unknown_in
 from server_capacity.provisioning.performing import GoneError, NotDoneError
-from server_capacity.provisioning.restoring import outcome_text, restore
+from server_capacity.provisioning.restoring import note_bad_end, outcome_text, restore
 from server_capacity.provisioning.undo import Call, CommandLine, Processes, undo_given, undo_of
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from server_capacity.provisioning.cleanup_file import State
     from server_capacity.provisioning.undo import Undo
 
+PROCESSES = Processes("0123456789abcdef")
 PARAMETERS = {
     "ServiceNamespace": "sagemaker",
     "ResourceId": "endpoint/it's/variant/a b",
@@ -101,8 +105,7 @@ class TestUndo:
         assert not CALL.removes
 
     def test_the_end_of_processes_comes_back_from_json(self) -> None:
-        undo = Processes("0123456789abcdef")
-        assert undo_of(json.loads(json.dumps(undo.to_json()))) == undo
+        assert undo_of(json.loads(json.dumps(PROCESSES.to_json()))) == PROCESSES
 
     def test_a_command_is_given_as_a_list_or_as_it_stands_in_the_file(self) -> None:
         """For an endpoint that is none of AWS's: no region is asked for."""
@@ -162,6 +165,44 @@ class TestUndo:
     def test_what_is_no_undo_is_refused(self, data: Any) -> None:
         with pytest.raises((ValueError, TypeError)):
             undo_of(data)
+
+
+class TestFactoryThatEndedBadly:
+    """``reported``: what became of each thing that created() got."""
+
+    @pytest.mark.parametrize(
+        ("reported", "name", "state", "reason"),
+        [
+            ([], "http://a", "unknown", "it raised; it had made http://a and reported nothing with created()"),
+            ([], "", "unknown", "it raised; it reported nothing with created()"),
+            (["gone", "undone"], "a", "undone", "it raised; everything that it reported with created() is removed"),
+            (["held", "undone"], "a", "undone", "it raised"),
+        ],
+    )
+    def test_nobody_knows_what_is_left_where_it_reported_nothing(
+        self, tmp_path: Path, reported: list[State], name: str, state: str, reason: str
+    ) -> None:
+        with CleanupFile.taken(tmp_path) as cleanup:
+            number = cleanup.hold("processes of f.py", PROCESSES, None)
+            cleanup.conclude(number, "undone")
+            others = [cleanup.hold("model", CommandLine(("rm", "a")), None) for _ in reported]
+            for other, became in zip(others, reported, strict=True):
+                if became != "held":
+                    cleanup.conclude(other, became)
+            note_bad_end(cleanup, number, "it raised", others, name)
+        found = read(tmp_path)[0]
+        assert (found.state, found.reason) == (state, reason)
+        assert cleaned(tmp_path) == ("failed" if {"unknown", "held"} & {state, *reported} else "done", (reason,))
+
+    def test_it_is_said_to_whoever_cleans(self, tmp_path: Path) -> None:
+        with CleanupFile.taken(tmp_path) as cleanup:
+            cleanup.conclude(cleanup.hold("processes of f.py", PROCESSES, None), "unknown", "it raised")
+        said: list[str] = []
+        assert (clean(tmp_path, said.append), unknown_in(read(tmp_path))) == (MISSED, [0])
+        assert said == [
+            f"{tmp_path.name}: processes of f.py: have ended, but the endpoint may still exist: it raised. "
+            f"Remove it by hand. Then delete {tmp_path / NAME}."
+        ]
 
 
 class TestFile:

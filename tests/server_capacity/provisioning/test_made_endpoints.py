@@ -15,6 +15,7 @@ import pytest
 
 import inference_benchmarker
 from inference_benchmarker import cli
+from inference_benchmarker.cli.capacity.searching import cleaned
 from inference_benchmarker.errors import BenchmarkError
 from server_capacity.provisioning import making
 from server_capacity.provisioning.cleanup_file import CleanupFile, read
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from server_capacity.provisioning.handle import MadeEndpoint
 
 pytestmark = pytest.mark.process
+ALL_REMOVED = "; everything that it reported with created() is removed"
 RESOURCES = {"model", "config", "endpoint"}
 
 
@@ -190,23 +192,41 @@ def test_a_factory_that_talks_while_load_is_sent_is_not_held_up(
     assert "Removing http://there." in said
 
 
-def test_a_factory_that_does_not_end_is_ended(tmp_path: Path, there: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As a user sees it, with the limit of a test: its process, and what it reported, do not stay."""
-    monkeypatch.setattr(making, "REMOVAL_S", 0.2)
+def said_at_the_end(folder: Path, file: Path, arguments: dict[str, Any]) -> list[dict[str, Any]]:
+    """Everything that is said once an endpoint that was made is to be removed."""
     ours, theirs = socket.socketpair()
-    with CleanupFile.taken(tmp_path) as cleanup, ours, ours.makefile("rb") as heard:
-        arguments = {"there": str(there), "how": "deaf"}
-        order = EndpointOrder(str(factories_file(tmp_path)), arguments, "r", {})
-        one = making.Making(cleanup, order, theirs, {})
+    with CleanupFile.taken(folder) as cleanup, ours, ours.makefile("rb") as heard:
+        one = making.Making(cleanup, EndpointOrder(str(file), arguments, "r", {}), theirs, {})
         one.start()
         assert any(b"made" in line for line in heard)
         one.end()
         one.join()
-        said = [json.loads(line) for line in heard]
+        return [json.loads(line) for line in heard]
+
+
+def test_a_factory_that_does_not_end_is_ended(tmp_path: Path, there: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As a user sees it, with the limit of a test: its process, and what it reported, do not stay."""
+    monkeypatch.setattr(making, "REMOVAL_S", 0.2)
+    said = said_at_the_end(tmp_path, factories_file(tmp_path), {"there": str(there), "how": "deaf"})
     assert said[0]["warn"] == "endpoint_factory did not end within 0.2 s; what it reported is being removed."
     assert said[-1] == {"concluded": [0, 1, 2, 3]}
+    assert cleaned(tmp_path) == ("done", (f"endpoint_factory did not end within 0.2 s{ALL_REMOVED}",))
     assert resources(there) == set()
     assert left_running(tmp_path) == []
+
+
+def test_a_factory_whose_removal_raises_leaves_something_behind(tmp_path: Path) -> None:
+    """It reported nothing with created(), so nobody else can remove what it made."""
+    file = tmp_path / "f.py"
+    file.write_text('def endpoint_factory():\n    yield "http://mine"\n    raise OSError("cannot delete")\n')
+    warned, concluded = said_at_the_end(tmp_path, file, {})
+    trouble = (
+        f"{file}, line 3: the end of endpoint_factory() raised OSError: cannot delete; "
+        "it had made http://mine and reported nothing with created()"
+    )
+    assert warned["warn"].endswith(f"have ended, but the endpoint may still exist: {trouble}. Remove it by hand.")
+    assert concluded == {"concluded": [0]}
+    assert cleaned(tmp_path) == ("failed", (trouble,))
 
 
 @pytest.mark.parametrize("whose", ["keeper", "factory"])
