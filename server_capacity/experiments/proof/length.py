@@ -21,6 +21,8 @@ UNKNOWN_DISPERSION = 250.0
 """Of a limit that the search did not measure: bursts as dense as those of endpoints that were simulated."""
 UNKNOWN_OF_SUCCESS = 20.0
 """The same of refusals, which come in far shorter bursts than slow answers."""
+TOO_SHORT = "is too short to decide"
+"""In the clause on a time in which nothing can hold."""
 LEAST_ALLOWED = 1e-4
 """The share over a limit that a limit without any is held by."""
 
@@ -43,7 +45,7 @@ class Length:
     @property
     def too_short(self) -> str:
         """A clause on a time in which nothing can hold, whatever comes; empty for any other."""
-        return "" if self.holds else f"{length_text(self.seconds)} is too short to decide: {self._instead()}"
+        return "" if self.holds else f"{length_text(self.seconds)} {TOO_SHORT}: {self._instead()}"
 
     def to_result(self) -> ProofLength:
         """Its part of the proof."""

@@ -6,7 +6,16 @@ from textwrap import wrap
 from typing import TYPE_CHECKING
 
 from inference_benchmarker.words.text import plain
-from inference_benchmarker.words.wording import INDENT, aligned, duration_text, length_text, metric_text, percent_text
+from inference_benchmarker.words.wording import (
+    INDENT,
+    aligned,
+    duration_text,
+    length_text,
+    metric_text,
+    percent_text,
+    pluralize,
+)
+from server_capacity.experiments.proof.length import TOO_SHORT
 from server_capacity.experiments.proof.result import headline
 
 if TYPE_CHECKING:
@@ -50,23 +59,31 @@ def _share(value: float | None) -> str:
 
 
 def _notes(data: ProofResult) -> Iterator[str]:
-    length = data.length
-    sent = f"{data.sent:,} requests in {length_text(data.sent_s)}"
-    warmed = f"after {length_text(length.warmup_s)} of warm-up"
-    if early := data.ended_early:
-        yield from _folded(f"{sent} of {length_text(length.seconds)}, {warmed}. It ended early: {early}.")
-    else:
-        yield from _folded(
-            f"{sent}, {warmed}: this rejects a plan that is one instance short in {length.rejects_one_short:.0%} of "
-            f"cases, and accepts a sufficient one in {length.holds_if_right:.0%}. The intervals take bursts of slow "
-            "requests into account."
-        )
+    yield from _folded(_sent(data))
     if data.latency is not None:
         times = (("p50", data.latency.p50), ("p99", data.latency.p99))
         lines = (f"{name} {duration_text(value)}" for name, value in times if value is not None)
         yield f"{INDENT}Times: {', '.join(lines)}"
     yield f"{INDENT}Plan: {data.plan}"
     yield f"{INDENT}Wave: {data.directory}"
+
+
+def _sent(data: ProofResult) -> str:
+    """The load that was sent, and the chances of a verification that was sent to its end."""
+    length = data.length
+    sent = f"{data.sent:,} requests in {length_text(data.sent_s)}"
+    warmed = f"after {length_text(length.warmup_s)} of warm-up"
+    was_interrupted = data.outcome == "interrupted"
+    if data.ended_early or (was_interrupted and data.sent_s):
+        why = f" It ended early: {data.ended_early}." if data.ended_early else ""
+        return f"{sent} of {length_text(length.seconds)}, {warmed}.{why}"
+    if was_interrupted or (data.reason and TOO_SHORT not in data.reason):  # the wave does not count
+        return f"{pluralize(data.sent, 'request was', 'requests were')} sent after the warm-up."
+    return (
+        f"{sent}, {warmed}: this rejects a plan that is one instance short in {length.rejects_one_short:.0%} of "
+        f"cases, and accepts a sufficient one in {length.holds_if_right:.0%}. The intervals take bursts of slow "
+        "requests into account."
+    )
 
 
 def _server(data: ProofResult) -> Iterator[str]:

@@ -149,7 +149,7 @@ def approximate(rows: Sequence[RankedRow]) -> list[str]:
     """The sentence on p99s that no wave measured."""
     latencies = (row.latency for row in rows if row.latency is not None)
     some = any(each.p99 is not None and not each.p99_measured for each in latencies)
-    return ["~ is interpolated between neighbouring rates: no wave at the lower end measured p99."] if some else []
+    return ["~ is interpolated between neighbouring rates, not measured at the lower end."] if some else []
 
 
 def _of_several_instances(rows: list[RankedRow]) -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from inference_benchmarker.words.wording import money_text, pluralize
+from inference_benchmarker.words.wording import length_text, money_text, pluralize
 from server_capacity.results.types.bounds import Spend
 
 if TYPE_CHECKING:
@@ -50,7 +50,8 @@ def paid_s(made: PaidEndpoint) -> float:
 
 def spend_text(total: Spend, parallel: int = 1) -> str:
     """``2 endpoints, about 30 min each: 1.1 instance hours, about $0.25``, or why there is no sum."""
-    minutes = total.seconds / max(total.endpoints, 1) / 60
+    seconds = total.seconds / max(total.endpoints, 1)
+    each = length_text(seconds) if seconds < 60 else f"{seconds / 60:,.0f} min"
     at_a_time = f", {parallel} at a time" if parallel > 1 else ""
     number = f"{total.instance_hours:.2g}"
     hours = f"{number} instance {'hour' if number == '1' else 'hours'}"
@@ -59,4 +60,4 @@ def spend_text(total: Spend, parallel: int = 1) -> str:
     else:
         money = f"no price of {', '.join(total.unpriced) or 'one currency'}"
     endpoints = pluralize(total.endpoints, "endpoint", "endpoints")
-    return f"{endpoints}, about {minutes:,.0f} min each{at_a_time}: {hours}, {money}"
+    return f"{endpoints}, about {each} each{at_a_time}: {hours}, {money}"

@@ -19,6 +19,7 @@ from server_capacity.experiments.proof.folder import load, save
 from server_capacity.experiments.proof.judging import judged
 from server_capacity.experiments.proof.length import bursts_of, length_of
 from server_capacity.experiments.proof.result import concluded, content
+from server_capacity.experiments.proof.text import to_text
 from server_capacity.results.codec import check_proof
 from server_capacity.results.types.bounds import Suspended
 from server_capacity.results.types.result_status import NOT_REMOVED
@@ -98,6 +99,25 @@ def test_it_is_asked_once_a_second_and_ends_once() -> None:
 
 
 WHY = "600 requests over p99<100ms in 5.0 s are more than a sufficient plan would have in 30 s"
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({}, "12,000 requests in 1 min, after 20 s of warm-up: this rejects a plan"),
+        ({"outcome": "interrupted", "sent_s": 5.4, "sent": 30}, "30 requests in 5.4 s of 1 min, after 20 s"),
+        ({"outcome": "interrupted", "sent_s": 0.0, "sent": 0}, "0 requests were sent after the warm-up."),
+        ({"outcome": "cannot_tell", "reason": "the primary was killed", "sent": 0}, "0 requests were sent"),
+        ({"outcome": "cannot_tell", "reason": "5.0 s is too short to decide: give --time 60"}, "this rejects a plan"),
+    ],
+)
+def test_the_chances_are_of_a_verification_that_was_sent_to_its_end(changed: dict[str, Any], said: str) -> None:
+    data = proof(ran(0.002))
+    length = replace(data.length, seconds=60.0, warmup_s=20.0)
+    data = replace(data, **{"length": length, "sent": 12_000, "sent_s": 60.0, **changed})
+    text = " ".join(to_text(data).split())
+    assert said in text
+    assert ("rejects a plan" in text) == ("rejects a plan" in said)
 
 
 def test_what_ended_early_is_reported_and_never_holds(tmp_path: Path) -> None:

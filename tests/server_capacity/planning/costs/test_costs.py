@@ -192,6 +192,11 @@ def test_an_endpoint_of_no_type_of_awss_is_there_at_once() -> None:
     )
 
 
+def test_a_short_time_of_each_endpoint_is_in_seconds() -> None:
+    two = [PaidEndpoint(None, 1, 14, None)] * 2
+    assert spend_text(spend(two)).startswith("2 endpoints, about 14 s each: ")
+
+
 def test_spend_says_whose_price_is_missing() -> None:
     recommender_of = spend([PaidEndpoint(M5, 1, 900, Price(M5, 0.23)), PaidEndpoint("ml.g5.xlarge", 1, 900, None)])
     assert (recommender_of.cost, recommender_of.unpriced) == (None, ["ml.g5.xlarge"])
