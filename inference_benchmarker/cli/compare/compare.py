@@ -120,7 +120,7 @@ def add_gate(parser: Parser) -> None:
 
 def _sides(options: argparse.Namespace, problems: list[str]) -> tuple[list[Path], list[Path]]:
     """The run directories of both sides; without any, the last two."""
-    from inference_benchmarker.wave.run_folders import latest_runs, runs_of
+    from inference_benchmarker.wave.run_folders import latest_runs
 
     if not (options.runs or options.base or options.new):
         base, new = latest_runs(OUTPUT_DIR, 2)
@@ -136,9 +136,23 @@ def _sides(options: argparse.Namespace, problems: list[str]) -> tuple[list[Path]
         )
         return [], []
     base_runs, new_runs = (
-        _each_once(run for runs in readable(runs_of, side, problems) for run in runs) for side in sides
+        _each_once(run for runs in readable(counting_runs, side, problems) for run in runs) for side in sides
     )
     return base_runs, new_runs
+
+
+def counting_runs(path: Path) -> list[Path]:
+    """A run directory, or those in a folder: in that of a search without the confirmations that it repeated."""
+    from inference_benchmarker.wave.run_folders import runs_of
+    from server_capacity.results.capacity_folder import is_capacity, read
+    from server_capacity.results.types.result_status import repeated_waves
+
+    runs = runs_of(path)
+    repeated = repeated_waves(read(path)) if is_capacity(path) else {}
+    for run in runs:
+        if run.name in repeated:
+            say(f"{run} is left out, because the search repeated it: {repeated[run.name].rstrip('.')}.")
+    return [run for run in runs if run.name not in repeated]
 
 
 def _each_once(runs: Iterable[Path]) -> list[Path]:

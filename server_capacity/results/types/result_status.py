@@ -76,6 +76,13 @@ def confirmed_of(found: CapacityResult) -> Verdict | None:
     return waves[-1].verdict if waves else None
 
 
+def repeated_waves(found: CapacityResult) -> dict[str, str]:
+    """The folders of the waves at the answer that do not count, each with the reason; none where none counts."""
+    waves = found.confirmation or []
+    spoilt = {wave.directory: wave.spoilt for wave in waves if wave.spoilt}
+    return spoilt if any(not wave.spoilt for wave in waves) else {}
+
+
 def inherited(found: ProofResult) -> int:
     """The exit code of a proof: its own, its plan's and that of what it left behind, whichever is the gravest."""
     left = INVALID if any(left_behind(found)) else OK

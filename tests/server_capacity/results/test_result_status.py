@@ -11,7 +11,7 @@ from server_capacity.results.ranking_row import Aim, failed_row
 from server_capacity.results.ranking_traffics import traffics
 from server_capacity.results.text.ranking import to_text
 from server_capacity.results.text.ranking_headline import left_open_beside
-from server_capacity.results.types.result_status import NOT_REMOVED, standing, warnings_of
+from server_capacity.results.types.result_status import NOT_REMOVED, repeated_waves, standing, warnings_of
 from tests.capacities import searched
 from tests.mentions import mentions
 from tests.rankings import row, traffic
@@ -21,6 +21,17 @@ KILLED = "The search ended early: the primary was killed (SIGKILL)."
 
 def waves(verdict: str) -> list[dict[str, Any]]:
     return [{"rate": 168.2, "verdict": verdict, "limits": []}]
+
+
+@pytest.mark.parametrize(
+    ("spoilt", "repeated"),
+    [(["it stalled", ""], {"wave-0": "it stalled"}), (["", ""], {}), (["it stalled", "it stalled"], {}), ([], {})],
+)
+def test_a_wave_at_the_answer_that_was_spoilt_does_not_count_once_another_does(
+    spoilt: list[str], repeated: dict[str, str]
+) -> None:
+    sent = [{**waves("holds")[0], "directory": f"wave-{place}", "spoilt": why} for place, why in enumerate(spoilt)]
+    assert repeated_waves(searched(confirmation=sent)) == repeated
 
 
 @pytest.mark.parametrize(
