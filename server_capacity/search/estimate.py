@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal
 from server_capacity.search.answer import Answer, Estimate, Interval, Island, Memory
 from server_capacity.search.curve import COARSE
 from server_capacity.search.growth import known_from_below
-from server_capacity.search.limit_bracket import LimitBracket, clearly_broken, known_of, lowest_of
+from server_capacity.search.limit_bracket import KEEPS_UP, LimitBracket, clearly_broken, known_of, lowest_of
 from server_capacity.search.low_rate_check import (
     ONE_AT_A_TIME,
     UNDECIDED,
@@ -88,7 +88,7 @@ def _answer(
     if memory is not None:
         sides = [interval, *(side.interval for side in (memory.below, memory.above) if side.interval is not None)]
         interval = Interval(min(side.low for side in sides), max(side.high for side in sides))
-    islands = _islands(limits, stretches, rate, interval.high)
+    islands = () if holding.limit == KEEPS_UP else _islands(limits, stretches, rate, interval.high)
     return Answer("found", rate, interval, holding.limit, estimates=estimates, islands=islands, memory=memory)
 
 
@@ -124,8 +124,9 @@ def _without_rate(
     if lowest.broken is not None:
         place = next((place for place, limit in enumerate(limits) if limit.expression == lowest.name), None)
         if place is None:
-            reason = f"at {lowest.broken:.3g}/s requests arrive faster than they are answered"
-            return Answer("not_kept", limit=lowest.name, reason=reason, estimates=estimates)
+            where = f"at {lowest.broken:.3g}/s, the lowest rate tried,"
+            reason = f"{where} requests arrive faster than they are answered: {SLOWER}"
+            return Answer("cannot_tell", limit=lowest.name, reason=reason, estimates=estimates)
         outcome, reason = _broken_at(limits[place], place, stretches, lowest.broken)
         return Answer(outcome, limit=lowest.name, reason=reason, estimates=estimates)
     if not any(stretch.rate > 0 and stretch.is_usable for stretch in stretches):
@@ -138,7 +139,7 @@ def _unbroken(
 ) -> Answer:
     """At least what enough requests show, where the most that is allowed or that the client could do was tried."""
     most = max(stretch.rate for stretch in stretches if stretch.rate > 0 and stretch.is_usable)
-    met, void = shown(limits, stretches), [each.void for each in stretches if each.void and each.rate > most]
+    met, void = shown(limits, stretches), [each.void for each in stretches if each.by_client and each.rate > most]
     if settings.max_rps is not None and most >= settings.max_rps * 0.999:
         if met is None or met < settings.max_rps * 0.999:
             reason = f"{settings.max_rps:g}/s, the highest rate allowed, {TOO_FEW}"
@@ -304,7 +305,7 @@ def _islands(limits: Sequence[Limit], stretches: Sequence[Stretch], rate: float,
             clearly = point.of * limit.allowed >= LEAST_EXPECTED and point.share <= CLEARLY * limit.allowed
             kept[point.rate] = kept.get(point.rate, True) and clearly
     for stretch in stretches:
-        if stretch.rate in kept and overloaded(stretch, pace.answer_s):
+        if stretch.rate in kept and overloaded(replace(stretch, purpose=""), pace.answer_s):
             kept[stretch.rate] = False
     well_kept = {each: good and each > WELL_ABOVE * above for each, good in kept.items() if each > rate}
     runs = [(good, list(run)) for good, run in groupby(sorted(well_kept), key=lambda each: well_kept[each])]

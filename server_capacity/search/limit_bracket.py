@@ -10,7 +10,7 @@ import numpy as np
 
 from server_capacity.search.answer import Interval
 from server_capacity.search.curve import COARSE, FINE, Fit, Sizes, calibrated, fit
-from server_capacity.search.pace import Pace, flow_of, overloaded, pace_of
+from server_capacity.search.pace import Pace, Saturation, flow_of, overloaded, pace_of, served_of
 from server_capacity.search.points import points_of
 from server_capacity.search.prior import Prior, slope_of_waits
 
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from server_capacity.search.stretch import Stretch
 
 KEEPS_UP = "keeps up"
+SERVED_SLOPE = 2.5  # its stretches from above are so far above that the endpoint is hardly ever idle
 LEAST_OVER = 8
 KEEPS_UP_SLOPE = 5.0  # its stretches from above are so far above that the backlog is seen to grow
 REACH, LOW_REACH, MOST_REACH = 0.3, 0.1, 0.8  # of a fit to either side, in ln(rate); over the load, where it is low
@@ -95,7 +96,7 @@ def known_of(
             found.append(_step(bracket, counted))
         else:
             found.append(_fitted(limit, points, bracket, pace, sizes, narrow=narrow))
-    return [*found, _keeping_up(pace, ceiling, calm)]
+    return [*found, _keeping_up(served_of(stretches, pace, place_of_success(limits)), ceiling, calm)]
 
 
 def _bracket(limit: Limit, points: Sequence[Point], ceiling: float | None) -> LimitBracket:
@@ -233,15 +234,13 @@ def _base(points: Sequence[Point], allowed: float, below: float) -> float:
     return min(over / (of + NONE_OVER / allowed), 0.7 * allowed) if allowed else 0.0
 
 
-def _keeping_up(pace: Pace, ceiling: float | None, calm: Sequence[Stretch]) -> LimitBracket:
-    """From the rate completed when overloaded; what was completed without a backlog can be kept up, too."""
+def _keeping_up(served: Saturation | None, ceiling: float | None, calm: Sequence[Stretch]) -> LimitBracket:
+    """From the rate served when overloaded."""
     kept = max((stretch.rate for stretch in calm if ceiling is None or stretch.rate < ceiling), default=0.0)
-    if pace.most is None or ceiling is None:
+    if served is None or ceiling is None:
         return LimitBracket(KEEPS_UP, kept, None, None)
-    completed = [flow.completed_rate for stretch in calm if (flow := flow_of(stretch)) is not None]
-    rate = max(pace.most, *completed)
-    sd = pace.count_sd
-    fitted = Fit(rate, Interval(rate * (1 - 2 * sd), rate * (1 + 2 * sd)), sd, KEEPS_UP_SLOPE, 1.0)
+    rate, sd = served
+    fitted = Fit(rate, Interval(rate / (1 + 2 * sd), rate * (1 + 2 * sd)), sd, SERVED_SLOPE, 1.0)
     return LimitBracket(KEEPS_UP, min(kept, rate), ceiling, fitted)
 
 

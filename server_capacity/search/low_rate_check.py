@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from server_capacity.search.answer import Answer
-from server_capacity.search.pace import pace_of
+from server_capacity.search.pace import is_too_much, pace_of
 from server_capacity.search.points import Point, points_of
 
 if TYPE_CHECKING:
@@ -99,7 +99,7 @@ def if_long_enough(stretches: Sequence[Stretch], found: Answer) -> Answer:
     """The answer, unless the load lasted for few answers only: in that time no queue fills, whatever the rate."""
     answer_s = pace_of(stretches).answer_s
     load_s = sum(each.seconds for each in stretches if each.rate > 0 and not each.void)
-    if found.outcome == "not_kept" or load_s >= LEAST_TIMES * answer_s:
+    if found.outcome == "not_kept" or load_s >= LEAST_TIMES * answer_s or is_too_much(stretches, answer_s):
         return found
     minutes = math.ceil(USUAL_TIMES * answer_s / 60.0)
     reason = f"an answer takes {answer_s:.3g} s, and {load_s:.0f} s of load are too short for that: --time {minutes}m"

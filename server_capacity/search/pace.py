@@ -20,9 +20,13 @@ FEW_FLOWS = 4
 NEAR, NEAR_BACKLOG = ("below", "above"), 0.2  # purposes, and a share of what was sent
 CHANCE = 2.5  # standard errors: of some twenty stretches, one in eight times one is beyond them
 # The time of an answer follows from so many stretches or answers at low rates, or so many answers anywhere.
-CALM, TELLING, MANY = 8, 20, 100
+CALM, SOME, TELLING, MANY = 8, 8, 20, 100
 MOSTLY = 0.8  # of what was sent
+HARDLY = 0.05  # of the mean time while a backlog grows, at least
+GROWN = 1.8  # times as long: within seconds, no load that is kept up with does that often
 FILLING = 0.5  # of an answer: so long nothing is completed by an idle endpoint that is overloaded from then on
+ABOVE, ROUNDS = 1.04, 4  # over the rate served: where more arrives, the endpoint has hardly ever nothing to do
+IDLE = 0.75  # the mean of the variances of what arrives and of what is served, over those of independent requests
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,9 +110,38 @@ def overloaded(stretch: Stretch, answer_s: float) -> bool:
     flow = flow_of(stretch)
     if flow is None:
         return False
-    usual = max(1.5 * stretch.rate * answer_s, stretch.inherited)
+    usual = stretch.inherited if _is_growing(stretch) else max(1.5 * stretch.rate * answer_s, stretch.inherited)
     grown = NEAR_BACKLOG * flow.sent if stretch.purpose in NEAR else 2.0 * math.sqrt(flow.sent)
     return flow.waiting - usual > max(6.0, grown)
+
+
+def is_too_much(stretches: Sequence[Stretch], answer_s: float) -> bool:
+    """Tells whether every stretch that counts was overloaded."""
+    counted = [each for each in stretches if each.rate > 0 and not each.void]
+    return bool(counted) and all(overloaded(each, answer_s) for each in counted)
+
+
+def _is_growing(stretch: Stretch) -> bool:
+    """Tells whether its last requests took far longer than its first: a backlog, and not the time of an answer.
+
+    Counted by due time only: of what has come in so far, the long answers are the last.
+    """
+    parts = [part for part in stretch.slices if part.sent]
+    if len(parts) < 2 or any(part.answered != part.sent for part in parts):
+        return False
+    first, last = _ends_s(parts)
+    return last > GROWN * first > 0
+
+
+def _ends_s(parts: Sequence[Slice]) -> tuple[float, float]:
+    return parts[0].spent_s / parts[0].answered, parts[-1].spent_s / parts[-1].answered
+
+
+def _before_s(stretch: Stretch) -> float:
+    """The time of an answer before a backlog grew."""
+    parts = [part for part in stretch.slices if part.sent]
+    first, last = _ends_s(parts)
+    return max(HARDLY * first, first - (last - first) / (2 * len(parts) - 2))
 
 
 def pace_of(stretches: Sequence[Stretch], failing: int | None = None) -> Pace:
@@ -116,8 +149,7 @@ def pace_of(stretches: Sequence[Stretch], failing: int | None = None) -> Pace:
 
     Over limit number ``failing`` is what failed: an endpoint that refuses does not complete it.
     """
-    late = [part for each in stretches for part in each.slices if part.start_s > each.end_s - 1e-6]
-    flows = [(stretch, flow) for stretch in stretches if (flow := flow_of(stretch, failing, late)) is not None]
+    flows = _flows(stretches, failing)
     if not flows:
         return Pace()
     slowest = sorted(flows, key=lambda pair: pair[0].rate)
@@ -138,14 +170,69 @@ def pace_of(stretches: Sequence[Stretch], failing: int | None = None) -> Pace:
     return Pace(answer_s, most, max(LEAST_SD, count_sd), count_sd)
 
 
+def _flows(stretches: Sequence[Stretch], failing: int | None) -> list[tuple[Stretch, Flow]]:
+    late = [part for each in stretches for part in each.slices if part.start_s > each.end_s - 1e-6]
+    return [(stretch, flow) for stretch in stretches if (flow := flow_of(stretch, failing, late)) is not None]
+
+
+class Saturation(NamedTuple):
+    """The rate at which a saturated endpoint serves, and its relative standard error."""
+
+    rate: float
+    sd: float
+
+
+def served_of(stretches: Sequence[Stretch], pace: Pace, failing: int | None = None) -> Saturation | None:
+    """The rate served by all stretches together at which more arrived; None where none is known to be overloaded.
+
+    They count for the rate that was sent, whatever was completed: the best of many is good by luck.
+    """
+    flows, found = _flows(stretches, failing), None if pace.most is None else Saturation(pace.most, pace.count_sd)
+    for _ in range(ROUNDS if found else 0):
+        assert found is not None
+        full = [(stretch.rate, flow) for stretch, flow in flows if stretch.rate >= ABOVE * found.rate]
+        found = _pooled(full, found, pace.answer_s)
+    if found is None:
+        return None
+    return found._replace(rate=max(found.rate, *(flow.surely_completed_rate for _, flow in flows)))
+
+
+def _pooled(full: Sequence[tuple[float, Flow]], guess: Saturation, answer_s: float) -> Saturation:
+    """All that was completed, over all the time; with what the endpoint would have completed while it was idle."""
+    seconds = [flow.seconds - FILLING * max(0.0, answer_s - flow.inherited / guess.rate) for _, flow in full]
+    idle = [_idle(rate / guess.rate - 1.0, flow, guess.rate * answer_s) for rate, flow in full]
+    completed = [flow.completed_rate * flow.seconds + lost for (_, flow), lost in zip(full, idle, strict=True)]
+    total = sum(completed)
+    if total <= 0 or sum(seconds) <= 0:
+        return guess
+    rate = total / sum(seconds)
+    away = sum((one - rate * each) ** 2 / max(rate * each, 1.0) for one, each in zip(completed, seconds, strict=True))
+    dispersion = max(1.0, away / max(1, len(full) - 1))
+    sd = math.sqrt(dispersion * total + (sum(idle) / 2) ** 2) / total
+    return Saturation(rate, max(LEAST_COUNT_SD, sd))
+
+
+def _idle(above: float, flow: Flow, busy: float) -> float:
+    """So many more would have been completed, had there always been something to do, on average.
+
+    That is by how much a random walk upwards would have gone below 0 from the backlog that it began with.
+    """
+    backlog = max(0.0, flow.inherited - busy)
+    return min(IDLE / above, math.sqrt(flow.sent)) * math.exp(-backlog * above / IDLE)
+
+
 def _unloaded_s(stretches: Sequence[Stretch]) -> float:
-    """The mean time of the first answers that are enough, or the least of many; 0 where times are not known."""
-    answered, spent_s, usable = 0, 0.0, timed(stretches)
+    """The least mean time of the first answers, of enough of them, or of many; 0 where times are not known."""
+    usable = timed(stretches)
+    answered, spent_s, means = 0, 0.0, list[float]()
     for stretch in usable:
         answered, spent_s = answered + stretch.answered, spent_s + stretch.spent_s
+        means += [spent_s / answered] if answered >= SOME else []
         if answered >= TELLING:
             break
-    return min([spent_s / max(answered, 1), *(each.mean_s for each in usable if each.answered >= MANY)])
+    means = means or [spent_s / max(answered, 1)]
+    grown = [_before_s(each) for each in usable if overloaded(each, math.inf)]
+    return min([*means, *grown, *(each.mean_s for each in usable if each.answered >= MANY)])
 
 
 def timed(stretches: Sequence[Stretch]) -> list[Stretch]:

@@ -140,8 +140,9 @@ def cliff(found: CapacityResult, limits: Sequence[LimitRow]) -> Iterator[str]:
     if before is None or after is None:
         return
     words = list(_changes(before.metrics or {}, after.metrics or {}, "before"))
-    if words and (after.tokens_per_s or 0.0) < (before.tokens_per_s or 0.0):
-        words.append(f"{after.tokens_per_s:,.4g} tokens/s were generated ({before.tokens_per_s:,.4g} before)")
+    tokens = (before.tokens_per_s, after.tokens_per_s)
+    if words and tokens[0] is not None and tokens[1] is not None and tokens[1] < tokens[0]:
+        words.append(f"{tokens[1]:,.4g} tokens/s were generated ({tokens[0]:,.4g} before)")
     low, high = (rate_text(each.rate, None, unit_of(found)) for each in (before, after))
     if words:
         yield f"Between {low}, where the limits were met, and {high}, the cache gave in: {'; '.join(words)}."

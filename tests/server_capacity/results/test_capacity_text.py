@@ -344,6 +344,9 @@ def test_a_cache_that_gives_in_between_two_steps_is_named_though_the_endpoint_re
     assert "Between 3.54 sessions/s, where the limits were met, and 4.21 sessions/s, the cache gave in: " in text
     assert "1.5% of prompt tokens were in the prefix cache (55.6% before); 98% of the KV cache was in use (39%)" in text
     assert "290 tokens/s were generated (350 before)." in text
+    unknown = to_text(searched(**more, stretches=[*rows[:2], rows[2] | {"tokens_per_s": None}, rows[3]]))
+    assert "gave in" in unknown
+    assert "tokens/s were generated" not in " ".join(unknown.split())
     steady = [{**row, "metrics": calm} for row in rows]
     always_full = [{**row, "metrics": {**full, "kv_cache_use": 0.97}} for row in rows]
     unread = [rows[0] | {"metrics": {"tokens": 1.0}}, rows[1] | {"metrics": {"tokens": 1.0}}, *rows[2:]]
