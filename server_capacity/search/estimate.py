@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Literal
 
 from server_capacity.search.answer import Answer, Estimate, Interval, Island, Memory
 from server_capacity.search.curve import COARSE
+from server_capacity.search.failing import unless_failing_since
 from server_capacity.search.growth import known_from_below
 from server_capacity.search.limit_bracket import KEEPS_UP, LimitBracket, clearly_broken, known_of, lowest_of
 from server_capacity.search.low_rate_check import (
@@ -57,11 +58,13 @@ def estimate_of(bracket: LimitBracket) -> Estimate:
 
 def answer(limits: Sequence[Limit], settings: Settings, stretches: Sequence[Stretch]) -> Answer:
     """The final one, from stretches whose slices were counted by due time."""
+    counted = stretches
     lasting = without_slow_down(limits, without_warm_up(limits, stretches))
     stretches = without_accidents(limits, lasting)
     found = _without_undecided(limits, stretches, _answer(limits, settings, stretches, lasting))
     found = with_support(limits, stretches, found)
-    return if_long_enough(stretches, if_it_lasts(settings, stretches, found))
+    found = if_long_enough(stretches, if_it_lasts(settings, stretches, found))
+    return unless_failing_since(limits, counted, found)
 
 
 def _answer(

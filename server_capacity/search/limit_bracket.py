@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 KEEPS_UP = "keeps up"
 SERVED_SLOPE = 2.5  # its stretches from above are so far above that the endpoint is hardly ever idle
+ERRORS = 2.3  # a few stretches tell their own spread less well
 LEAST_OVER = 8
 KEEPS_UP_SLOPE = 5.0  # its stretches from above are so far above that the backlog is seen to grow
 REACH, LOW_REACH, MOST_REACH = 0.3, 0.1, 0.8  # of a fit to either side, in ln(rate); over the load, where it is low
@@ -240,7 +241,7 @@ def _keeping_up(served: Saturation | None, ceiling: float | None, calm: Sequence
     if served is None or ceiling is None:
         return LimitBracket(KEEPS_UP, kept, None, None)
     rate, sd = served
-    fitted = Fit(rate, Interval(rate / (1 + 2 * sd), rate * (1 + 2 * sd)), sd, SERVED_SLOPE, 1.0)
+    fitted = Fit(rate, Interval(rate / (1 + ERRORS * sd), rate * (1 + ERRORS * sd)), sd, SERVED_SLOPE, 1.0)
     return LimitBracket(KEEPS_UP, min(kept, rate), ceiling, fitted)
 
 

@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from server_capacity.search.drift import seen_of
+from server_capacity.search.failing import without_failing_start
 from server_capacity.search.pace import overloaded, pace_of
 
 if TYPE_CHECKING:
@@ -54,8 +55,8 @@ def to_compare(limits: Sequence[Limit], stretches: Sequence[Stretch]) -> float |
 
 
 def without_warm_up(limits: Sequence[Limit], stretches: Sequence[Stretch]) -> tuple[Stretch, ...]:
-    """The stretches; those before the endpoint had warmed up are void, and say why."""
-    compared = as_compared(stretches)
+    """The stretches; those before the endpoint had warmed up, or ceased to fail, are void, and say why."""
+    compared = as_compared(without_failing_start(limits, stretches))
     pair = _warming_up(limits, compared)
     if pair is None:
         return compared

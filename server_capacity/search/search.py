@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
 from server_capacity.search.curve import COARSE
+from server_capacity.search.failing import is_failing_from_the_start
 from server_capacity.search.growth import beyond, doubtful, known_from_below, served_s
 from server_capacity.search.limit_bracket import lowest_of
 from server_capacity.search.low_rate_check import BENEATH, ONE_AT_A_TIME, beneath, shown
@@ -52,6 +53,7 @@ LATE = 0.65  # of that time
 LEAST_ANSWERS = 60.0  # as long as so many one after the other must a search be for that
 ISLANDS_FROM, ISLAND_TIMES = 0.9, 2.0  # of the time, after which rates above are looked at
 MOST_CHANGES = 900
+FAILING_S, FAILING_SHARE = 30.0, 1 / 3  # so long, or such a part of the time, an endpoint may fail from the start
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,9 +182,11 @@ class Search:
             return None if doubt == running.rate else self._down_to("grow", doubt, moment)
         if lowest.broken is None:
             return self._grow(moment, answer_s)
-        if self._is_over(lowest, answer_s) and self._is_precise(moment) and lasts(self.settings, moment.stretches):
+        failing = self._may_cease_to_fail(lowest, moment, answer_s)
+        is_over = not failing and self._is_over(lowest, answer_s)
+        if is_over and self._is_precise(moment) and lasts(self.settings, moment.stretches):
             return "end"
-        return self._aim(lowest, moment, answer_s)
+        return self._change("bisect", self.first_rate, moment) if failing else self._aim(lowest, moment, answer_s)
 
     def _aim(self, lowest: LimitBracket, moment: Moment, answer_s: float) -> float:
         """Around the answer, or above."""
@@ -258,6 +262,14 @@ class Search:
         if lowest.fit is None or precision is None:
             return False
         return self._load_s >= LEAST_LOAD_S and lowest.fit.interval.width <= precision * lowest.fit.rate
+
+    def _may_cease_to_fail(self, lowest: LimitBracket, moment: Moment, answer_s: float) -> bool:
+        """Tells whether requests fail from the start, at a rate that is low, and for a short time so far."""
+        if lowest.kept or lowest.broken is None or lowest.broken > self.first_rate:
+            return False
+        given_s = max(FAILING_S, FAILING_SHARE * self.settings.load_s(answer_s))
+        first = is_failing_from_the_start(self.limits, moment.stretches, lowest.name)
+        return first and self._load_s + moment.stretches[-1].seconds < given_s
 
     def _is_precise(self, moment: Moment) -> bool:
         """Tells whether the precision holds on the grid that the answer is taken from, too."""

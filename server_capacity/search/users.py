@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Literal
 from server_capacity.search.answer import Answer, Estimate, Interval
 from server_capacity.search.blocks import UsersBlock, cycle_s, joined, settled_blocks, unsettled
 from server_capacity.search.crossing import Crossing, crossing
+from server_capacity.search.failing import unless_failing_since
 from server_capacity.search.low_rate_check import breaking, shown_by, totals
 from server_capacity.search.stretch import DRAIN, NOTHING_VIOLATED, TOO_FEW, most_of_client
 
@@ -267,6 +268,10 @@ def answer_in_users(
     limits: Sequence[Limit], settings: Settings, stretches: Sequence[Stretch], think_s: float
 ) -> Answer:
     """The final one; a number of users and its interval's lower end are rounded down, for nobody is half there."""
+    return unless_failing_since(limits, stretches, _answer(limits, settings, stretches, think_s), " users")
+
+
+def _answer(limits: Sequence[Limit], settings: Settings, stretches: Sequence[Stretch], think_s: float) -> Answer:
     found = [_known(limit, place, stretches, think_s) for place, limit in enumerate(limits)]
     estimates = tuple(map(estimate_of, found))
     lowest = min(zip(found, estimates, strict=True), key=lambda pair: pair[0].users, default=None)

@@ -168,7 +168,7 @@ def test_an_endpoint_that_dies_is_none_that_a_single_user_is_too_many_for() -> N
     seen = [failing(users, share, number) for number, (users, share) in enumerate(((1, 0.0), (3, 0.0), (1, 1.0)))]
     found = answer_in_users([LIMIT, SUCCESS], Settings(), seen, 0.0)
     assert (found.outcome, found.estimates[1].rate, found.estimates[1].interval) == ("cannot_tell", None, None)
-    assert found.reason.endswith("but at 3 users it was met: the endpoint changed")
+    assert found.reason.endswith("(100%) failed, and before at 3 users 0 of 4,000: the endpoint changed")
 
 
 def test_a_number_that_was_hardly_tried_is_not_met() -> None:

@@ -1,0 +1,123 @@
+"""Requests that begin or cease to fail with time: then no rate is why, and no rate is the answer. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import takewhile
+from typing import TYPE_CHECKING, NamedTuple
+
+from server_capacity.search.answer import Answer
+from server_capacity.search.low_rate_check import breaking
+from server_capacity.search.points import Point
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from server_capacity.search.limits import Limit
+    from server_capacity.search.stretch import Stretch
+
+AT_FIRST = "requests failed at first"
+"""So the reason begins why a stretch before that ended counts for nothing."""
+LEAST_FAILED = 6.0
+"""So many would have failed at least, had it been as before or as later."""
+MOST = 0.5
+"""The share of failed requests that no backlog explains, which an endpoint refuses only once it is full."""
+
+
+class _Step(NamedTuple):
+    """A stretch, its requests and how many failed."""
+
+    stretch: Stretch
+    of: int
+    failed: int
+
+    @property
+    def share(self) -> float:
+        """Of its requests that failed."""
+        return self.failed / self.of if self.of else 0.0
+
+
+def unless_failing_since(
+    limits: Sequence[Limit], stretches: Sequence[Stretch], found: Answer, unit: str = "/s"
+) -> Answer:
+    """The answer, unless from some time on every step fails, at rates that met the limit on success before."""
+    for place, limit in enumerate(limits):
+        steps = _steps(stretches, place) if limit.metric == "success" else []
+        pair = _changed(steps, limit.allowed)
+        if pair is not None:
+            before, first = pair
+            reason = _reason(before, [each for each in steps if each.stretch.number >= first.stretch.number], unit)
+            estimates = (replace(each, rate=None, interval=None, kept_everywhere=False) for each in found.estimates)
+            return Answer("cannot_tell", limit=limit.expression, reason=reason, estimates=tuple(estimates))
+    return found
+
+
+def _changed(steps: Sequence[_Step], allowed: float) -> tuple[_Step, _Step] | None:
+    """A step that met the limit, and the first of those to the end that fail at its rate or lower ones, or None."""
+    failing = _first_failing(steps[::-1], allowed)[::-1]
+    earlier = steps[: len(steps) - len(failing)]
+    for first in failing:
+        met = [each for each in (*earlier, *failing) if each.stretch.number < first.stretch.number]
+        met = [each for each in met if each.failed <= allowed * each.of and _tells(each, first)]
+        if met:
+            return max(met, key=lambda each: each.stretch.rate), first
+    return None
+
+
+def _first_failing(steps: Sequence[_Step], allowed: float) -> list[_Step]:
+    return list(takewhile(lambda each: _is_broken([each], allowed), steps))
+
+
+def _tells(before: _Step, failing: _Step) -> bool:
+    """Tells whether a step would have failed, too; a short one need not, where a queue has to fill first."""
+    long = before.stretch.seconds >= failing.stretch.seconds
+    high = before.stretch.rate >= failing.stretch.rate
+    return high and before.of * failing.share >= LEAST_FAILED and (long or failing.share >= MOST)
+
+
+def _reason(before: _Step, failing: Sequence[_Step], unit: str) -> str:
+    of, failed = sum(each.of for each in failing), sum(each.failed for each in failing)
+    rate = before.stretch.rate
+    where = f"{rate:.4g}{unit.removesuffix('s') if rate == 1 and '/' not in unit else unit}"
+    return (
+        f"since {failing[0].stretch.start_s:.0f} s into the search {failed:,} of {of:,} requests "
+        f"({100 * failed / of:.3g}%) failed, and before at {where} {before.failed:,} of {before.of:,}: the endpoint "
+        "changed"
+    )
+
+
+def without_failing_start(limits: Sequence[Limit], stretches: Sequence[Stretch]) -> tuple[Stretch, ...]:
+    """The stretches; those at the beginning that failed are void, where the same rate and higher ones did not later."""
+    for place, limit in enumerate(limits):
+        steps = _steps(stretches, place) if limit.metric == "success" else []
+        first = _first_failing(steps, limit.allowed)
+        later = [each for each in steps[len(first) :] if first and each.stretch.rate >= first[-1].stretch.rate]
+        of, failed = sum(each.of for each in later), sum(each.failed for each in later)
+        if later and failed <= limit.allowed * of and of * first[-1].share >= LEAST_FAILED:
+            return _voided(stretches, first, f"; later {failed:,} of {of:,} did")
+    return tuple(stretches)
+
+
+def is_failing_from_the_start(limits: Sequence[Limit], stretches: Sequence[Stretch], name: str) -> bool:
+    """Tells whether the limit of that name is on success, and too much failed in the first stretch that counts."""
+    for place, limit in enumerate(limits):
+        if limit.expression == name and limit.metric == "success":
+            return _is_broken(_steps(stretches, place)[:1], limit.allowed)
+    return False
+
+
+def _voided(stretches: Sequence[Stretch], first: Sequence[_Step], later: str) -> tuple[Stretch, ...]:
+    numbers, last = {each.stretch.number for each in first}, first[-1]
+    reason = f"{AT_FIRST}: at {last.stretch.rate:.3g}/s {last.failed:,} of {last.of:,}{later}"
+    return tuple(replace(each, void=reason) if each.number in numbers else each for each in stretches)
+
+
+def _steps(stretches: Iterable[Stretch], place: int) -> list[_Step]:
+    """The stretches that count and have requests, in their order."""
+    counts = ((each, [part.counts[place] for part in each.slices]) for each in stretches if each.rate and not each.void)
+    steps = (_Step(each, sum(of for of, _ in some), sum(over for _, over in some)) for each, some in counts)
+    return [each for each in steps if each.of]
+
+
+def _is_broken(steps: Sequence[_Step], allowed: float) -> bool:
+    return breaking([Point(each.stretch.rate, each.of, each.failed, ()) for each in steps], allowed)
