@@ -68,6 +68,10 @@ def _first_failing(steps: Sequence[_Step], allowed: float) -> list[_Step]:
     return list(takewhile(lambda each: _is_broken([each], allowed), steps))
 
 
+def _first_over(steps: Sequence[_Step], allowed: float) -> list[_Step]:
+    return list(takewhile(lambda each: each.share > allowed, steps))
+
+
 def _tells(before: _Step, failing: _Step) -> bool:
     """Tells whether a step would have failed, too; a short one need not, where a queue has to fill first."""
     long = before.stretch.seconds >= failing.stretch.seconds
@@ -76,7 +80,7 @@ def _tells(before: _Step, failing: _Step) -> bool:
 
 
 def _reason(before: _Step, failing: Sequence[_Step], unit: str) -> str:
-    of, failed = sum(each.of for each in failing), sum(each.failed for each in failing)
+    of, failed = _totals(failing)
     rate = before.stretch.rate
     where = f"{rate:.4g}{unit.removesuffix('s') if rate == 1 and '/' not in unit else unit}"
     return (
@@ -90,11 +94,14 @@ def without_failing_start(limits: Sequence[Limit], stretches: Sequence[Stretch])
     """The stretches; those at the beginning that failed are void, where the same rate and higher ones did not later."""
     for place, limit in enumerate(limits):
         steps = _steps(stretches, place) if limit.metric == "success" else []
-        first = _first_failing(steps, limit.allowed)
-        later = [each for each in steps[len(first) :] if first and each.stretch.rate >= first[-1].stretch.rate]
-        of, failed = sum(each.of for each in later), sum(each.failed for each in later)
-        if later and failed <= limit.allowed * of and of * first[-1].share >= LEAST_FAILED:
-            return _voided(stretches, first, f"; later {failed:,} of {of:,} did")
+        first = _first_over(steps, limit.allowed)
+        if not _is_broken(first, limit.allowed):
+            continue
+        later = [each for each in steps[len(first) :] if each.stretch.rate >= first[-1].stretch.rate]
+        (of, failed), (of_first, failed_first) = _totals(later), _totals(first)
+        if failed <= limit.allowed * of and of * failed_first >= LEAST_FAILED * of_first:
+            reason = f"{AT_FIRST}: {failed_first:,} of {of_first:,}; later {failed:,} of {of:,} did"
+            return _voided(stretches, reason, first)
     return tuple(stretches)
 
 
@@ -106,10 +113,14 @@ def is_failing_from_the_start(limits: Sequence[Limit], stretches: Sequence[Stret
     return False
 
 
-def _voided(stretches: Sequence[Stretch], first: Sequence[_Step], later: str) -> tuple[Stretch, ...]:
-    numbers, last = {each.stretch.number for each in first}, first[-1]
-    reason = f"{AT_FIRST}: at {last.stretch.rate:.3g}/s {last.failed:,} of {last.of:,}{later}"
+def _voided(stretches: Sequence[Stretch], reason: str, steps: Sequence[_Step]) -> tuple[Stretch, ...]:
+    numbers = {each.stretch.number for each in steps}
     return tuple(replace(each, void=reason) if each.number in numbers else each for each in stretches)
+
+
+def _totals(steps: Sequence[_Step]) -> tuple[int, int]:
+    """Of how many requests, how many failed."""
+    return sum(each.of for each in steps), sum(each.failed for each in steps)
 
 
 def _steps(stretches: Iterable[Stretch], place: int) -> list[_Step]:

@@ -116,14 +116,19 @@ def needs_another(confirmed: Sequence[Confirmed]) -> bool:
     return confirmed[-1].judgement == "fails" and len(_failed(confirmed)) < MOST_OF_A_KIND
 
 
-def unless_refuted(answer: Answer, confirmed: Sequence[Confirmed]) -> Answer:
+def unless_refuted(answer: Answer, confirmed: Sequence[Confirmed], unit: str) -> Answer:
     """The answer, unless the last waves at its lower end failed again and again: then nobody knows how low it is."""
     failed = _failed(confirmed)
     if answer.outcome not in ("found", "at_least") or len(failed) < MOST_OF_A_KIND or failed[-1] is not confirmed[-1]:
         return answer
-    rates = [f"{each.stage.stretch.rate:.4g}" for each in failed]
+    rates = [_offered_text(each.stage.stretch.rate, unit) for each in failed]
     reason = f"the capacity is below {rates[-1]}: confirming waves failed at {' and '.join(rates)}"
     return replace(answer, outcome="cannot_tell", rate=None, interval=None, at_least=None, reason=reason)
+
+
+def _offered_text(rate: float, unit: str) -> str:
+    """The rate, or the number of users, of a wave, to four digits."""
+    return f"{rate:.4g}{unit.removesuffix('s') if rate == 1 and '/' not in unit else unit}"
 
 
 def unless_over(question: Question, answer: Answer, confirmed: Sequence[Confirmed]) -> Answer:

@@ -96,7 +96,7 @@ def search_with(
         found = _answer(question, explored, confirmed)
         if waves.server.sources and not explored.interrupted and not interrupts.count:
             found, confirmed = _with_server(question, waves, explored, confirmed, interrupts)
-        found = unless_over(question, unless_refuted(found, confirmed), confirmed)
+        found = unless_over(question, unless_refuted(found, confirmed, question.unit), confirmed)
         whole = save(waves.folder, _whole(question, waves, explored, found, confirmed))
         return Searched(whole, explored, confirmed, question)
 

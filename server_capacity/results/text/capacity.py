@@ -37,6 +37,8 @@ _MAX_ERRORS = 5
 _SURE = 0.0001
 _CLEARLY = 2.0  # standard deviations of Poisson arrivals
 _BY_BURSTS = "This estimate allows for bursts of slow requests."
+LOST = ("the primary process ended", "worker lost")
+"""So the reasons begin that a process of this client, and not its speed, is to blame for."""
 _OUTCOMES = {"holds": "every limit met", "fails": "but a limit was violated", "cannot_tell": "inconclusive"}
 
 
@@ -183,7 +185,9 @@ def _wave_texts(waves: Sequence[Confirmation], found: CapacityResult) -> Iterato
         values = [f"{each.expression} ({each.text})" for each in wave.limits if each.text]
         soaked = "Soaked" if wave.soak else "Confirmed" if wave.verdict == "holds" else "Tried"
         first = f"{soaked} at {rate}{length}, {_OUTCOMES[wave.verdict]}"
-        if wave.spoilt:
+        if wave.spoilt.startswith(LOST):
+            first, values = f"{first}: {wave.spoilt}", []
+        elif wave.spoilt:
             whose = "the server did not stay constant" if wave.spoilt_by == "server" else "this client was the limit"
             first, values = f"{first} because {whose}", [wave.spoilt]
         yield from _listed(first, values)

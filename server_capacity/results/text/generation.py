@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from inference_benchmarker.facts.server_metric import PREFIX_HIT_RATE
 from inference_benchmarker.words.wording import INDENT, aligned, duration_text, metric_text, percent_text
-from server_capacity.results.text.headline import rate_text, unit_of
+from server_capacity.results.text.headline import number_of, rate_text, unit_of
 from server_capacity.results.text.stretches import step_names
 from server_capacity.results.types.bounds import Interval
 from server_capacity.search.recovery import AFTER, RETURN
@@ -78,7 +78,7 @@ def _of_cache(row: StretchRow, name: str, unit: str) -> list[str]:
     tokens = row.tokens_per_s
     return [
         name,
-        rate_text(row.rate, None, unit).removesuffix(unit),
+        number_of(row.rate, None, unit),
         "-" if kv_cache is None else percent_text(kv_cache),
         "-" if preemptions is None else metric_text(preemptions),
         "-" if hits is None else percent_text(hits),

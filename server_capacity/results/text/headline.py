@@ -59,10 +59,16 @@ def _beside(found: CapacityResult, found_out: str) -> Iterator[str]:
 
 def rate_text(rate: float | None, interval: Interval | None = None, unit: str = "/s") -> str:
     """A rate to the digits that its interval supports: 174/s, 53.9/s, 0.213/s, 18,400/s; users are whole."""
+    number = number_of(rate, interval, unit)
+    one = number == "1" and not unit.endswith("/s")
+    return "-" if rate is None else f"{number}{unit.removesuffix('s') if one else unit}"
+
+
+def number_of(rate: float | None, interval: Interval | None = None, unit: str = "/s") -> str:
+    """The same without its unit."""
     if rate is None:
         return "-"
-    whole = not unit.endswith("/s")
-    return f"{f'{rate:,.0f}' if whole else supported(rate, _width(interval) or abs(rate) / 20)}{unit}"
+    return supported(rate, _width(interval) or abs(rate) / 20) if unit.endswith("/s") else f"{rate:,.0f}"
 
 
 def _width(interval: Interval | None) -> float:
@@ -79,7 +85,7 @@ def unit_of(found: CapacityResult) -> str:
 
 def between(interval: Interval, unit: str) -> str:
     """Both ends of an interval: 168 to 180."""
-    low, high = (rate_text(end, interval, unit).removesuffix(unit) for end in (interval.low, interval.high))
+    low, high = (number_of(end, interval, unit) for end in (interval.low, interval.high))
     return f"{low} to {high}"
 
 
@@ -107,7 +113,7 @@ def _sides(found: CapacityResult) -> str:
     assert found.memory is not None
     below, seen, unit = found.memory.below, found.memory.above.interval or found.interval, unit_of(found)
     assert seen is not None
-    met, not_met = (rate_text(end, seen, unit).removesuffix(unit) for end in (seen.low, seen.high))
+    met, not_met = (number_of(end, seen, unit) for end in (seen.low, seen.high))
     return f"met at {met}, not at {not_met}; from below up to {rate_text(below.rate, below.interval, unit)}"
 
 

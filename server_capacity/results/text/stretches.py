@@ -6,7 +6,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 from inference_benchmarker.words.wording import INDENT, aligned, duration_text, pluralize
-from server_capacity.results.text.headline import rate_text, unit_of
+from server_capacity.results.text.headline import number_of, unit_of
 from server_capacity.results.text.model import folded_sentence
 
 if TYPE_CHECKING:
@@ -95,7 +95,7 @@ def _stretch(row: StretchRow, name: str, judged: int | None, unit: str) -> list[
         f"{name}{' ✗' if row.void else ''}",
         f"{row.start_s:.0f} s",
         f"{row.end_s - row.start_s:.3g} s",
-        rate_text(row.rate, None, unit).removesuffix(unit),
+        number_of(row.rate, None, unit),
         f"{row.sent:,}",
         *times,
         f"{100 * over[0]:.3g}%" if over and over[0] is not None else "-",

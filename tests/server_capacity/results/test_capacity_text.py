@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from server_capacity.results.text.capacity import to_text
-from server_capacity.results.text.headline import headline, rate_text
+from server_capacity.results.text.headline import between, headline, rate_text
 from server_capacity.results.types.bounds import Interval
 from server_capacity.results.types.result_status import NOT_REMOVED, UNSAVED
 from server_capacity.results.types.server_side import Memory, Side
@@ -205,6 +205,22 @@ def test_a_soak_tells_whether_it_drifted_and_a_spoilt_wave_why() -> None:
     assert "drift" not in to_text(searched(soak={"seconds": 60.0, "drift": None}))
     wave = {"rate": 168.0, "seconds": 20.0, "verdict": "cannot_tell", "spoilt": "schedule lag p99 40 ms"}
     assert "inconclusive because this client was the limit" in to_text(searched(confirmation=[wave]))
+
+
+@pytest.mark.parametrize(
+    "lost", ["the primary process ended in the middle of the wave", "worker lost: 1 of 1 workers, 346 arrivals with it"]
+)
+def test_a_wave_whose_processes_ended_says_no_more_than_that(lost: str) -> None:
+    wave = {"rate": 168.0, "seconds": 20.0, "verdict": "cannot_tell", "spoilt": lost, "spoilt_by": "client"}
+    text = " ".join(to_text(searched(confirmation=[wave])).split())
+    assert f"Tried at 168/s for 20 s, inconclusive: {lost}." in text
+    assert "this client was the limit" not in text
+
+
+def test_one_user_is_one() -> None:
+    assert [rate_text(users, None, " users") for users in (1.0, 3.0, None)] == ["1 user", "3 users", "-"]
+    assert between(Interval(1.0, 3.0), " users") == "1 to 3"
+    assert rate_text(1.0) == "1.00/s"
 
 
 @pytest.mark.parametrize(("share", "text"), [(1.0, "100%"), (0.9975, "99.8%"), (0.00072831, "0.0728%"), (0.0, "0%")])

@@ -49,7 +49,9 @@ def test_what_a_rate_explains_is_no_change(later: tuple[tuple[str, float, float,
 def test_a_beginning_that_failed_is_left_out_where_the_same_rate_is_met_later() -> None:
     seen = run(("grow", 1.0, 12.0, 0.5), ("bisect", 1.0, 8.0, 0.0), ("grow", 4.0, 3.0, 0.0))
     voids = [each.void for each in without_failing_start([SUCCESS], seen)]
-    assert voids == [f"{AT_FIRST}: at 1/s 6 of 12; later 0 of 20 did", "", ""]
+    assert voids == [f"{AT_FIRST}: 6 of 12; later 0 of 20 did", "", ""]
+    grown = run(("grow", 1.0, 2.0, 1.0), ("grow", 4.0, 3.0, 1.0), ("bisect", 2.0, 8.0, 0.3), ("above", 3.0, 8.0, 0.0))
+    assert [bool(each.void) for each in without_failing_start([SUCCESS], grown)] == [True, True, True, False]
     again = run(("grow", 1.0, 12.0, 0.5), ("bisect", 1.0, 8.0, 0.5), ("grow", 4.0, 3.0, 0.5))
     lower = run(("grow", 100.0, 3.0, 0.5), ("bisect", 50.0, 8.0, 0.0))
     few = run(("grow", 1.0, 12.0, 0.5), ("bisect", 1.0, 4.0, 0.0))
