@@ -105,12 +105,10 @@ def without_failing_start(limits: Sequence[Limit], stretches: Sequence[Stretch])
     return tuple(stretches)
 
 
-def is_failing_from_the_start(limits: Sequence[Limit], stretches: Sequence[Stretch], name: str) -> bool:
-    """Tells whether the limit of that name is on success, and too much failed in the first stretch that counts."""
-    for place, limit in enumerate(limits):
-        if limit.expression == name and limit.metric == "success":
-            return _is_broken(_steps(stretches, place)[:1], limit.allowed)
-    return False
+def is_failing_from_the_start(limits: Sequence[Limit], stretches: Sequence[Stretch]) -> bool:
+    """Tells whether too many requests failed in the first stretch that counts."""
+    of_success = [(place, limit.allowed) for place, limit in enumerate(limits) if limit.metric == "success"]
+    return any(_is_broken(_steps(stretches, place)[:1], allowed) for place, allowed in of_success)
 
 
 def _voided(stretches: Sequence[Stretch], reason: str, steps: Sequence[_Step]) -> tuple[Stretch, ...]:

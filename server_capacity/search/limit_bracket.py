@@ -97,7 +97,10 @@ def known_of(
             found.append(_step(bracket, counted))
         else:
             found.append(_fitted(limit, points, bracket, pace, sizes, narrow=narrow))
-    return [*found, _keeping_up(served_of(stretches, pace, place_of_success(limits)), ceiling, calm)]
+    served = served_of(stretches, pace, place_of_success(limits))
+    if served is not None and any(map(is_time, limits)):  # near it waits are long, and its stretches are few
+        served = served._replace(sd=max(served.sd, pace.count_sd))
+    return [*found, _keeping_up(served, ceiling, calm)]
 
 
 def _bracket(limit: Limit, points: Sequence[Point], ceiling: float | None) -> LimitBracket:

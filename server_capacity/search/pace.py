@@ -22,6 +22,7 @@ CHANCE = 2.5  # standard errors: of some twenty stretches, one in eight times on
 # The time of an answer follows from so many stretches or answers at low rates, or so many answers anywhere.
 CALM, SOME, TELLING, MANY = 8, 8, 20, 100
 MOSTLY = 0.8  # of what was sent
+FAR_LONGER = 3.0  # times a mean time, which chance does not make it
 HARDLY = 0.05  # of the mean time while a backlog grows, at least
 GROWN = 1.8  # times as long: within seconds, no load that is kept up with does that often
 FILLING = 0.5  # of an answer: so long nothing is completed by an idle endpoint that is overloaded from then on
@@ -222,17 +223,20 @@ def _idle(above: float, flow: Flow, busy: float) -> float:
 
 
 def _unloaded_s(stretches: Sequence[Stretch]) -> float:
-    """The least mean time of the first answers, of enough of them, or of many; 0 where times are not known."""
-    usable = timed(stretches)
-    answered, spent_s, means = 0, 0.0, list[float]()
+    """The mean time of the first answers that are enough, or the least of many; 0 where times are not known.
+
+    Some fewer tell it where those that make them enough took far longer.
+    """
+    answered, spent_s, usable, least_s = 0, 0.0, timed(stretches), math.inf
     for stretch in usable:
         answered, spent_s = answered + stretch.answered, spent_s + stretch.spent_s
-        means += [spent_s / answered] if answered >= SOME else []
+        least_s = min(least_s, spent_s / answered) if answered >= SOME else least_s
         if answered >= TELLING:
             break
-    means = means or [spent_s / max(answered, 1)]
+    first_s = spent_s / max(answered, 1)
     grown = [_before_s(each) for each in usable if overloaded(each, math.inf)]
-    return min([*means, *grown, *(each.mean_s for each in usable if each.answered >= MANY)])
+    many = [each.mean_s for each in usable if each.answered >= MANY]
+    return min([first_s if first_s <= FAR_LONGER * least_s else least_s, *grown, *many])
 
 
 def timed(stretches: Sequence[Stretch]) -> list[Stretch]:

@@ -180,9 +180,9 @@ class Search:
         doubt = doubtful(self.limits, moment.stretches)
         if doubt is not None and (lowest.broken is None or doubt < lowest.kept):
             return None if doubt == running.rate else self._down_to("grow", doubt, moment)
-        if lowest.broken is None:
-            return self._grow(moment, answer_s)
         failing = self._may_cease_to_fail(lowest, moment, answer_s)
+        if lowest.broken is None and not failing:
+            return self._grow(moment, answer_s)
         is_over = not failing and self._is_over(lowest, answer_s)
         if is_over and self._is_precise(moment) and lasts(self.settings, moment.stretches):
             return "end"
@@ -265,10 +265,10 @@ class Search:
 
     def _may_cease_to_fail(self, lowest: LimitBracket, moment: Moment, answer_s: float) -> bool:
         """Tells whether requests fail from the start, at a rate that is low, and for a short time so far."""
-        if lowest.kept or lowest.broken is None or lowest.broken > self.first_rate:
+        if lowest.broken is not None and (lowest.kept or lowest.broken > self.first_rate):
             return False
         given_s = max(FAILING_S, FAILING_SHARE * self.settings.load_s(answer_s))
-        first = is_failing_from_the_start(self.limits, moment.stretches, lowest.name)
+        first = is_failing_from_the_start(self.limits, moment.stretches)
         return first and self._load_s + moment.stretches[-1].seconds < given_s
 
     def _is_precise(self, moment: Moment) -> bool:

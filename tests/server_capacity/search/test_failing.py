@@ -66,6 +66,8 @@ def test_a_search_goes_on_for_a_while_where_the_first_requests_fail() -> None:
     recovered = run(("grow", 1.0, 13.0, 0.5), ("bisect", 1.0, 14.0, 0.0), ("bisect", 1.0, 14.0, 0.0))
     assert search.order(Moment(41.0, recovered, 0)) == 4.0
     search = Search([SUCCESS], Settings(time_s=60.0))
+    assert search.order(Moment(3.0, run(("grow", 1.0, 3.0, 1.0)), 0)) == 1.0
+    search = Search([SUCCESS], Settings(time_s=60.0))
     failing = run(("grow", 1.0, 13.0, 0.5), ("bisect", 1.0, 28.0, 0.5))
     assert search.order(Moment(13.0, first, 0)) == 1.0
     assert search.order(Moment(41.0, failing, 0)) == "end"
