@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from inference_benchmarker.summary.statistics.burst_counts import inverse_gaussian, negative_binomial
 from server_capacity.search.answer import Interval
-from server_capacity.search.bursts import inverse_gaussian, negative_binomial
 from server_capacity.search.points import SATURATED
 from server_capacity.search.prior import bursts, normal, rate_density, slope_density
 

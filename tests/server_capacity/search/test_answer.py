@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from inference_benchmarker.plan.slo import Turns
+from inference_benchmarker.summary.statistics.burst_counts import inverse_gaussian, negative_binomial
 from server_capacity.search import estimate
 from server_capacity.search.answer import Estimate, Interval, Memory
-from server_capacity.search.bursts import inverse_gaussian, negative_binomial
 from server_capacity.search.estimate import answer
 from server_capacity.search.limits import Limit, held_against
 from server_capacity.search.settings import Settings

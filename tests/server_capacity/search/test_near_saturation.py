@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from server_capacity.search.bursts import inverse_gaussian, negative_binomial
+from inference_benchmarker.summary.statistics.burst_counts import inverse_gaussian, negative_binomial
 from server_capacity.search.curve import FINE
 from server_capacity.search.limit_bracket import fit_from, known_of
 from server_capacity.search.limits import Limit
