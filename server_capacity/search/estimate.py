@@ -127,7 +127,7 @@ def _without_rate(
     if lowest.broken is not None:
         place = next((place for place, limit in enumerate(limits) if limit.expression == lowest.name), None)
         if place is None:
-            where = f"at {lowest.broken:.3g}/s, the lowest rate tried,"
+            where = f"at {lowest.broken:.4g}/s, the lowest rate tried,"
             reason = f"{where} requests arrive faster than they are answered: {SLOWER}"
             return Answer("cannot_tell", limit=lowest.name, reason=reason, estimates=estimates)
         outcome, reason = _broken_at(limits[place], place, stretches, lowest.broken)

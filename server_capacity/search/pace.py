@@ -111,7 +111,7 @@ def overloaded(stretch: Stretch, answer_s: float) -> bool:
     flow = flow_of(stretch)
     if flow is None:
         return False
-    usual = stretch.inherited if _is_growing(stretch) else max(1.5 * stretch.rate * answer_s, stretch.inherited)
+    usual = max(1.5 * stretch.rate * answer_s, stretch.inherited)
     grown = NEAR_BACKLOG * flow.sent if stretch.purpose in NEAR else 2.0 * math.sqrt(flow.sent)
     return flow.waiting - usual > max(6.0, grown)
 
@@ -123,12 +123,12 @@ def is_too_much(stretches: Sequence[Stretch], answer_s: float) -> bool:
 
 
 def _is_growing(stretch: Stretch) -> bool:
-    """Tells whether its last requests took far longer than its first: a backlog, and not the time of an answer.
+    """Tells whether ever more waits, and the last requests took far longer than the first: by a backlog.
 
     Counted by due time only: of what has come in so far, the long answers are the last.
     """
     parts = [part for part in stretch.slices if part.sent]
-    if len(parts) < 2 or any(part.answered != part.sent for part in parts):
+    if len(parts) < 2 or any(part.answered != part.sent for part in parts) or not overloaded(stretch, 0.0):
         return False
     first, last = _ends_s(parts)
     return last > GROWN * first > 0
@@ -225,18 +225,17 @@ def _idle(above: float, flow: Flow, busy: float) -> float:
 def _unloaded_s(stretches: Sequence[Stretch]) -> float:
     """The mean time of the first answers that are enough, or the least of many; 0 where times are not known.
 
-    Some fewer tell it where those that make them enough took far longer.
+    Some fewer tell it, or what came before a backlog grew, where those that make them enough took far longer.
     """
-    answered, spent_s, usable, least_s = 0, 0.0, timed(stretches), math.inf
+    answered, spent_s, usable, less = 0, 0.0, timed(stretches), list[float]()
     for stretch in usable:
         answered, spent_s = answered + stretch.answered, spent_s + stretch.spent_s
-        least_s = min(least_s, spent_s / answered) if answered >= SOME else least_s
+        less += [spent_s / answered] if answered >= SOME else []
         if answered >= TELLING:
             break
-    first_s = spent_s / max(answered, 1)
-    grown = [_before_s(each) for each in usable if overloaded(each, math.inf)]
-    many = [each.mean_s for each in usable if each.answered >= MANY]
-    return min([first_s if first_s <= FAR_LONGER * least_s else least_s, *grown, *many])
+    found_s = min([spent_s / max(answered, 1), *(each.mean_s for each in usable if each.answered >= MANY)])
+    least_s = min([*less, *(_before_s(each) for each in usable if _is_growing(each))], default=found_s)
+    return found_s if found_s <= FAR_LONGER * least_s else least_s
 
 
 def timed(stretches: Sequence[Stretch]) -> list[Stretch]:
