@@ -13,14 +13,16 @@ from server_capacity.search.failing import unless_failing_since
 from server_capacity.search.growth import known_from_below
 from server_capacity.search.limit_bracket import KEEPS_UP, LimitBracket, clearly_broken, known_of, lowest_of
 from server_capacity.search.low_rate_check import (
-    ONE_AT_A_TIME,
+    SLOWER,
     UNDECIDED,
     breaking,
     counts_text,
     if_long_enough,
     lower_rates,
     lowest_breaking,
+    no_rate_meets,
     shown,
+    too_many,
     undecided_at,
     whole_points,
     with_support,
@@ -42,7 +44,7 @@ if TYPE_CHECKING:
 LEAST_OF_A_SIDE = 4
 LEAST_EXPECTED, CLEARLY, WELL_ABOVE = 8.0, 0.7, 1.1
 ALIKE, UNLIKELY = 0.2, 0.002
-SLOWER = "give a lower --start-rps, or more with --time"
+BEHIND = "at {:.3g}/s requests arrive faster than they are answered"
 
 
 def estimate_of(bracket: LimitBracket) -> Estimate:
@@ -62,7 +64,7 @@ def answer(limits: Sequence[Limit], settings: Settings, stretches: Sequence[Stre
     lasting = without_slow_down(limits, without_warm_up(limits, stretches))
     stretches = without_accidents(limits, lasting)
     found = _without_undecided(limits, stretches, _answer(limits, settings, stretches, lasting))
-    found = with_support(limits, stretches, found)
+    found = _unless_another_is_over(limits, stretches, with_support(limits, stretches, found))
     found = if_long_enough(stretches, if_it_lasts(settings, stretches, found))
     return unless_failing_since(limits, counted, found)
 
@@ -77,7 +79,7 @@ def _answer(
     lowest = lowest_of(known)
     holding = found[known.index(lowest)]
     if holding.rate is None or holding.interval is None:
-        return _without_rate(limits, lowest, settings, stretches, estimates)
+        return _without_rate(limits, known, settings, stretches, estimates)
     holding = min((each for each in found if each.interval is not None), key=lambda each: each.rate or math.inf)
     assert holding.rate is not None  # as every estimate with an interval has one
     assert holding.interval is not None
@@ -119,22 +121,31 @@ def _widened(bracket: Estimate, fitted: Estimate) -> Estimate:
 
 def _without_rate(
     limits: Sequence[Limit],
-    lowest: LimitBracket,
+    known: Sequence[LimitBracket],
     settings: Settings,
     stretches: Sequence[Stretch],
     estimates: tuple[Estimate, ...],
 ) -> Answer:
+    lowest = _lowest_counted(known, stretches)
     if lowest.broken is not None:
         place = next((place for place, limit in enumerate(limits) if limit.expression == lowest.name), None)
-        if place is None:
-            where = f"at {lowest.broken:.4g}/s, the lowest rate tried,"
-            reason = f"{where} requests arrive faster than they are answered: {SLOWER}"
+        if place is None or not whole_points(stretches, place):
+            reason = f"{BEHIND.format(lowest.broken)}: {SLOWER}"
             return Answer("cannot_tell", limit=lowest.name, reason=reason, estimates=estimates)
         outcome, reason = _broken_at(limits[place], place, stretches, lowest.broken)
         return Answer(outcome, limit=lowest.name, reason=reason, estimates=estimates)
     if not any(stretch.rate > 0 and stretch.is_usable for stretch in stretches):
         return Answer("cannot_tell", reason="every stretch was discarded", estimates=estimates)
     return _undecided(limits, stretches, estimates) or _unbroken(limits, settings, stretches, estimates)
+
+
+def _lowest_counted(known: Sequence[LimitBracket], stretches: Sequence[Stretch]) -> LimitBracket:
+    """The limit that is violated first; where requests have no value of it, another that is violated, if there is."""
+    lowest, (*limits, _) = lowest_of(known), known
+    if lowest not in limits or whole_points(stretches, limits.index(lowest)):
+        return lowest
+    counted = [each for place, each in enumerate(limits) if each.broken and whole_points(stretches, place)]
+    return min(counted, key=lambda each: each.rate, default=lowest)
 
 
 def _unbroken(
@@ -182,24 +193,43 @@ def _lowest(points: Sequence[Point]) -> list[Point]:
     return [each for each in points if each.rate == lowest]
 
 
+def _unless_another_is_over(limits: Sequence[Limit], stretches: Sequence[Stretch], found: Answer) -> Answer:
+    """The answer, unless a limit whose own rate is not known had more over than may be where it should be met."""
+    if found.outcome != "found" or found.interval is None:
+        return found
+    for place, limit in enumerate(limits):
+        estimate = next(each for each in found.estimates if each.limit == limit.expression)
+        points = [each for each in whole_points(stretches, place) if each.rate <= found.interval.high]
+        if estimate.rate is not None or estimate.kept_everywhere or not too_many(points, limit):
+            continue
+        if breaking(points, limit.allowed):
+            outcome, reason = _broken_at(limit, place, stretches)
+            return Answer(outcome, limit=limit.expression, reason=reason, estimates=found.estimates)
+        where = f"{max(each.rate for each in points):.3g}/s and below"
+        reason = f"{counts_text(where, points, limit.allowed, limit.expression)}, {UNDECIDED}"
+        return Answer("cannot_tell", limit=limit.expression, reason=reason, estimates=found.estimates)
+    return found
+
+
 def _broken_at(
     limit: Limit, place: int, stretches: Sequence[Stretch], broken: float = 0.0
 ) -> tuple[Literal["not_kept", "cannot_tell"], str]:
-    """No rate keeps a limit, with the rate that broke it and its counts; unless lower ones may keep it.
-
-    Where requests waited for one another at the lowest rate that was tried, a lower one may.
-    """
-    allowed, points, pace = limit.allowed, whole_points(stretches, place), pace_of(stretches)
-    rate = lowest_breaking(points_of(stretches, place, pace), allowed) or broken or _lowest(points)[0].rate
+    """No rate keeps a limit, with the rate that broke it and its counts; unless lower ones may keep it."""
+    allowed, points = limit.allowed, whole_points(stretches, place)
+    rate = (
+        lowest_breaking(points_of(stretches, place, pace_of(stretches)), allowed) or broken or _lowest(points)[0].rate
+    )
     up_to = [each for each in points if each.rate <= rate] or points
     there = [each for each in up_to if each.rate == rate] or up_to
-    if lower := lower_rates(points, rate, allowed):
-        return "cannot_tell", f"{counts_text(f'{rate:.3g}/s', there, allowed)}; {lower}"
-    tried = min(each.rate for each in stretches if each.rate > 0 and each.slices)
-    if limit.bound_s is not None and tried * pace.answer_s >= ONE_AT_A_TIME:
-        return "cannot_tell", f"{counts_text(f'{rate:.3g}/s', there, allowed)}; a lower rate may meet it: {SLOWER}"
-    where = ", the lowest rate tried," if rate <= tried else " and below"
-    return "not_kept", counts_text(f"{rate:.3g}/s{where}", up_to, allowed)
+    lower = lower_rates(points, rate, allowed)
+    if not lower and no_rate_meets(limit, place, stretches):
+        tried = min(each.rate for each in stretches if each.rate > 0 and each.slices)
+        where = ", the lowest rate tried," if rate <= tried else " and below"
+        return "not_kept", counts_text(f"{rate:.3g}/s{where}", up_to, allowed)
+    text = counts_text(f"{rate:.3g}/s", there, allowed, limit.expression)
+    if not too_many(there, limit):
+        text = BEHIND.format(rate)
+    return "cannot_tell", f"{text}; {lower or f'a lower rate may meet it: {SLOWER}'}"
 
 
 def _overshot(limits: Sequence[Limit], settings: Settings, stretches: Sequence[Stretch], name: str) -> Memory | None:

@@ -10,7 +10,7 @@ from server_capacity.search.curve import COARSE
 from server_capacity.search.failing import is_failing_from_the_start
 from server_capacity.search.growth import beyond, doubtful, known_from_below, served_s
 from server_capacity.search.limit_bracket import lowest_of
-from server_capacity.search.low_rate_check import BENEATH, ONE_AT_A_TIME, beneath, shown
+from server_capacity.search.low_rate_check import BENEATH, beneath, no_rate_meets, shown
 from server_capacity.search.pace import Pace, is_unanswered, overloaded, pace_of, timed
 from server_capacity.search.retried_rate import (
     AGAIN,
@@ -183,7 +183,7 @@ class Search:
         failing = self._may_cease_to_fail(lowest, moment, answer_s)
         if lowest.broken is None and not failing:
             return self._grow(moment, answer_s)
-        is_over = not failing and self._is_over(lowest, answer_s)
+        is_over = not failing and self._is_over(lowest, moment)
         if is_over and self._is_precise(moment) and lasts(self.settings, moment.stretches):
             return "end"
         return self._change("bisect", self.first_rate, moment) if failing else self._aim(lowest, moment, answer_s)
@@ -252,10 +252,11 @@ class Search:
         times = GROW_TIMES**2 if best < FEW and best * answer_s < 1.0 else GROW_TIMES
         return self._change("grow", min(max(best * times, _alone(clean)), most), moment)
 
-    def _is_over(self, lowest: LimitBracket, answer_s: float) -> bool:
-        """Tells whether no more needs to be known: a step that is narrow, the precision, or nothing that is kept."""
+    def _is_over(self, lowest: LimitBracket, moment: Moment) -> bool:
+        """Tells whether no more needs to be known: a step that is narrow, the precision, or that no rate is kept."""
         if lowest.broken is not None and not lowest.kept:
-            return lowest.broken * max(answer_s, 1e-3) < ONE_AT_A_TIME and lowest.broken <= self.first_rate
+            places = (place for place, limit in enumerate(self.limits) if limit.expression == lowest.name)
+            return any(no_rate_meets(self.limits[place], place, moment.stretches) for place in places)
         if lowest.step and lowest.broken is not None:
             return lowest.kept >= NARROW_STEP * lowest.broken
         precision = self.settings.precision

@@ -215,9 +215,10 @@ def counts_text(where: str, of: int, over: int, name: str, allowed: float) -> st
 
 
 def load_text(users: float, unit: str) -> str:
-    """Users are whole; rates of sessions have three digits."""
+    """Users are whole; rates have three digits."""
     amount = f"{users:,.0f}" if users == round(users) else f"{users:.3g}"
-    return f"{amount} {unit.removesuffix('s') if amount == '1' and '/' not in unit else unit}"
+    unit = unit.removesuffix("s") if amount == "1" and "/" not in unit else unit
+    return f"{amount}{'' if unit.startswith('/') else ' '}{unit}"
 
 
 def clearly_over(of: int, over: int, allowed: float) -> bool:

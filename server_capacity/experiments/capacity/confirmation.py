@@ -132,26 +132,23 @@ def _offered_text(rate: float, unit: str) -> str:
 
 
 def unless_over(question: Question, answer: Answer, confirmed: Sequence[Confirmed]) -> Answer:
-    """The answer in users or sessions, unless its wave had too many over a limit that is said to be met everywhere.
+    """The answer, unless its wave had too many over a limit that is said to be met everywhere.
 
-    They are too few to fail the wave, and yet nobody can say that the limit is met.
+    They are too few to fail the wave, and yet nobody can say that the limit is met. Beside a limit that was found, and
+    at a rate of which the search saw enough requests, chance must not explain them.
     """
-    if answer.outcome not in ("found", "at_least") or question.is_of_rates or not confirmed or confirmed[-1].spoilt:
+    if answer.outcome not in ("found", "at_least") or not confirmed or confirmed[-1].spoilt:
         return answer
     stage, rates = confirmed[-1].stage, {each.limit: each.rate for each in answer.estimates}
     for place, limit in enumerate(question.limits):
         of, over = totals(stage, place)
-        if rates.get(limit.expression) is None and _is_over(answer, limit, stage.stretch.rate, of, over):
+        met = answer.outcome == "at_least" and not question.is_of_rates
+        point = UsersBlock(stage.stretch.rate, of, over)
+        is_over = over > limit.allowed * of if met else breaking([point], limit.allowed)
+        if rates.get(limit.expression) is None and is_over:
             where = load_text(stage.stretch.rate, question.unit.strip())
             return _undecided(answer, limit, counts_text(where, of, over, limit.expression, limit.allowed))
     return answer
-
-
-def _is_over(answer: Answer, limit: Limit, rate: float, of: int, over: int) -> bool:
-    """Tells whether too many are over; beside a limit that was found, chance must not explain them."""
-    if answer.outcome == "found":
-        return breaking([UsersBlock(rate, of, over)], limit.allowed)
-    return over > limit.allowed * of
 
 
 def _undecided(answer: Answer, limit: Limit, reason: str) -> Answer:

@@ -44,11 +44,13 @@ def headline(data: RankingResult) -> str:
 def _adds(row: RankedRow, data: RankingResult) -> bool:
     """Tells whether a row makes the exit code graver, or its answers may be none though its search ends well.
 
-    That its ranking was interrupted is said of all of it.
+    So does one beside others that have a rank, if it is said to meet a limit at no rate. That its ranking was
+    interrupted is said of all of it.
     """
     is_said = data.interrupted and row.ended == "interrupted"
     doubted = row.rank is not None and bool(row.warnings)
-    return broken_code(row) != OK or ((row_code(row) != OK or doubted) and not is_said)
+    none = row.outcome == "not_kept" and any(each.rank is not None for each in data.rows)
+    return none or broken_code(row) != OK or ((row_code(row) != OK or doubted) and not is_said)
 
 
 def left_open_beside(data: RankingResult, chosen: RankedRow) -> Iterator[str]:

@@ -248,6 +248,15 @@ def test_the_first_line_says_that_answers_of_a_ranked_variant_may_be_none() -> N
     assert shed not in ranking([row("a", 100), row("b", 90)], Aim()).headline
 
 
+def test_the_first_line_says_that_a_variant_meets_its_limit_at_no_rate() -> None:
+    none = failed_row({"a": "1"}, "No rate meets p99<1s: at 1/s 5 of 5 were over.", "not_kept")
+    none = replace(none, exit_code=1)
+    found = ranking([row("b", 100), none], Aim())
+    assert found.headline.endswith(" a=1 has no rank: No rate meets p99<1s: at 1/s 5 of 5 were over.")
+    assert found.exit_code == 0
+    assert "has no rank" not in ranking([none], Aim()).headline
+
+
 def test_an_interrupt_keeps_what_there_is() -> None:
     aim = Aim()
     waiting = failed_row({"instance_type": M5}, "Interrupted before it was measured.", "interrupted")

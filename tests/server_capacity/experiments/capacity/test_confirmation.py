@@ -24,6 +24,7 @@ from server_capacity.search.answer import Answer, Estimate, Interval
 from server_capacity.search.limits import Limit, limits_of
 from server_capacity.search.settings import Settings
 from server_capacity.search.stretch import Count, Slice, Stretch
+from tests.mentions import mentions
 from tests.waves import open_plan
 
 P99 = Limit("p99<100ms", "response_time", 0.01, 0.1)
@@ -166,3 +167,20 @@ def test_a_limit_beside_the_one_that_was_found_is_met_in_its_wave_or_there_is_no
         facts: Any = SimpleNamespace(server_metrics=None)
         found = unless_over(asked, known, [Confirmed(facts, Counted(stretch, 0, None), ("cannot_tell",) * 2)])
         assert (found.outcome, found.limit) == (outcome, "p99<100ms" if outcome == "found" else "success>=0.95")
+
+
+def test_a_limit_met_at_every_rate_tried_is_met_in_the_wave_of_a_rate_too() -> None:
+    limits, interval = limits_of([Slo.parse("p99<100ms")], 0.95), Interval(6.0, 8.0)
+    estimates = (Estimate("p99<100ms", 7.0, interval), Estimate("success>=0.95", kept_everywhere=True))
+    asked = Question(open_plan(), limits, Settings(), 1)
+    for known in (
+        Answer("found", 7.0, interval, "p99<100ms", estimates=estimates),
+        Answer("at_least", at_least=6.0, estimates=(estimates[1],)),
+    ):
+        for failed, outcome in ((14, "cannot_tell"), (7, known.outcome)):
+            counts = (Count(132, 0), Count(132, failed))
+            stretch = Stretch(0, 6.0, 0.0, 22.0, (Slice(0.0, 22.0, 132, 132, counts),), "confirm")
+            facts: Any = SimpleNamespace(server_metrics=None)
+            found = unless_over(asked, known, [Confirmed(facts, Counted(stretch, 0, None), ("cannot_tell",) * 2)])
+            assert found.outcome == outcome
+            assert outcome != "cannot_tell" or mentions(found.reason, "at 6/s, 14 of 132", "success>=0.95")
