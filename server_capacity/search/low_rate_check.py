@@ -35,6 +35,8 @@ LEAST_BREAKING, COUNT_ERRORS = 3, 2.0
 """So many requests over are no accident of one; and the standard errors by which a count above is taken for more."""
 UNDECIDED = "which does not decide it: give more with --time"
 SLOWER = "give a lower --start-rps, or more with --time"
+TOO_SMALL = 1e-12
+"""A part of a chance that adds nothing to it."""
 LEAST_TIMES, USUAL_TIMES = 30.0, 60.0
 """Such times of an answer must the load last to show anything, and should it last."""
 
@@ -160,16 +162,17 @@ def no_rate_meets(limit: Limit, place: int, stretches: Sequence[Stretch]) -> boo
     average; or at lower rates more are over than if the odds of it fell as fast as the rate. Where one busy server is
     why, they do; where requests wait, they fall faster.
     """
-    points, pace = points_of(stretches, place, pace_of(stretches)), pace_of(stretches)
+    pace = pace_of(stretches)
+    points = points_of(stretches, place, pace)
     for rate in _rates(points):
         low = [point for point in points if point.rate <= rate]
         if breaking(low, min(1.0, limit.allowed + _in_flight(stretches, rate, pace.answer_s))):
             return True
-    rate = lowest_breaking(points, limit.allowed) or math.inf
-    low, above = (
-        [each for each in points if least < each.rate <= rate * most] for least, most in ((0, 1), (rate, NOT_FAR))
-    )
-    return _unlike_load(low, above)
+    broken = lowest_breaking(points, limit.allowed)
+    if broken is None:
+        return False
+    above = [point for point in points if broken < point.rate <= NOT_FAR * broken]
+    return _unlike_load([point for point in points if point.rate <= broken], above)
 
 
 def _in_flight(stretches: Sequence[Stretch], rate: float, answer_s: float) -> float:
@@ -331,14 +334,11 @@ def _at_most(count: int, of: int, share: float) -> float:
     """The chance of at most ``count`` of so many, of which each is one with the chance ``share``."""
     if share <= 0 or count >= of:
         return 1.0
-    if share >= 1:
-        return 0.0
-    logs = (
-        math.lgamma(of + 1)
-        - math.lgamma(each + 1)
-        - math.lgamma(of - each + 1)
-        + each * math.log(share)
-        + (of - each) * math.log1p(-share)
-        for each in range(count + 1)
-    )
-    return min(1.0, sum(math.exp(log) for log in logs))
+    if count > share * of:  # of the others there are more than that
+        return 1.0 - _at_most(of - count - 1, of, 1.0 - share)
+    log = math.lgamma(of + 1) - math.lgamma(count + 1) - math.lgamma(of - count + 1)
+    chance = total = math.exp(log + count * math.log(share) + (of - count) * math.log1p(-share)) if share < 1 else 0.0
+    while count and chance > TOO_SMALL * total:
+        chance *= count / (of - count + 1) * (1.0 - share) / share
+        total, count = total + chance, count - 1
+    return total

@@ -186,6 +186,12 @@ def test_what_allows_nothing_is_broken_by_more_than_an_accident() -> None:
     assert [breaking([Point(1.0, 100, over, ())], 0.0) for over in (0, 2, 3)] == [False, False, True]
 
 
+def test_what_chance_explains_is_the_same_of_many_requests_as_of_few() -> None:
+    for allowed, of, least in ((0.05, 20, 4), (0.05, 1_000_000, 50_360), (0.9, 100, 96), (0.0, 10**6, 3)):
+        broken = [over for over in (least - 1, least) if breaking([Point(1.0, of, over, ())], allowed)]
+        assert broken == [least]
+
+
 def test_where_every_rate_tried_was_too_high_a_lower_one_may_meet_the_limit() -> None:
     """10/s are served; from 100/s on, it was said that no rate met the limit."""
     limit = Limit("p95<500ms", "response_time", 0.05, 0.5)
