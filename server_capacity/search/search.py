@@ -180,13 +180,18 @@ class Search:
         doubt = doubtful(self.limits, moment.stretches)
         if doubt is not None and (lowest.broken is None or doubt < lowest.kept):
             return None if doubt == running.rate else self._down_to("grow", doubt, moment)
-        failing = self._may_cease_to_fail(lowest, moment, answer_s)
-        if lowest.broken is None and not failing:
+        return self._towards(lowest, moment, answer_s)
+
+    def _towards(self, lowest: LimitBracket, moment: Moment, answer_s: float) -> float | Literal["end"]:
+        """The next rate by the limit that the lowest rate breaks, or the end where no more needs to be known."""
+        is_over = lowest.broken is None or self._is_over(lowest, moment)
+        if is_over and self._may_cease_to_fail(lowest, moment, answer_s):
+            return self._change("bisect", self.first_rate, moment)
+        if lowest.broken is None:
             return self._grow(moment, answer_s)
-        is_over = not failing and self._is_over(lowest, moment)
         if is_over and self._is_precise(moment) and lasts(self.settings, moment.stretches):
             return "end"
-        return self._change("bisect", self.first_rate, moment) if failing else self._aim(lowest, moment, answer_s)
+        return self._aim(lowest, moment, answer_s)
 
     def _aim(self, lowest: LimitBracket, moment: Moment, answer_s: float) -> float:
         """Around the answer, or above."""
