@@ -195,7 +195,7 @@ def served_of(stretches: Sequence[Stretch], pace: Pace, failing: int | None = No
         found = _pooled(full, found, pace.answer_s)
     if found is None:
         return None
-    return found._replace(rate=max(found.rate, *(flow.surely_completed_rate for _, flow in flows)))
+    return found._replace(rate=max([found.rate, *(flow.surely_completed_rate for _, flow in flows)]))
 
 
 def _pooled(full: Sequence[tuple[float, Flow]], guess: Saturation, answer_s: float) -> Saturation:
