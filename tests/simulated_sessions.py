@@ -131,7 +131,7 @@ def _answers(draws: random.Random) -> list[Turn]:
 KINDS = {
     "short chat": Kind(_chat, "latency.p95<6s", truth=1.31),
     "long documents": Kind(_documents, "turn1.ttft.p95<6s", truth=0.23, block_size=64),
-    "agents of 20 turns": Kind(_agent, "latency.p95<3s", truth=0.215, block_size=64),
+    "agents of 20 turns": Kind(_agent, "latency.p95<3s", truth=0.2143, block_size=64),
     "shared system prompt": Kind(_assistant, "latency.p95<8s", truth=0.513, shared=2000, groups=4),
     "mixed lengths": Kind(_mixed, "latency.p95<12s", truth=0.43),
     "requests 200x50": Kind(lambda _: [Turn(200, 50, 0.0)], "tpot.p95<100ms", truth=12.8, single=True),
