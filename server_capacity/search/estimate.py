@@ -27,7 +27,7 @@ from server_capacity.search.low_rate_check import (
     whole_points,
     with_support,
 )
-from server_capacity.search.pace import Pace, overloaded, pace_of
+from server_capacity.search.pace import Pace, is_too_much, least_answer_s, overloaded, pace_of
 from server_capacity.search.points import SATURATED, points_of
 from server_capacity.search.retried_rate import without_accidents, without_warm_up
 from server_capacity.search.slow_down import if_it_lasts, without_slow_down
@@ -84,6 +84,8 @@ def _answer(
     assert holding.rate is not None  # as every estimate with an interval has one
     assert holding.interval is not None
     rate, interval = holding.rate, holding.interval
+    if holding.limit == KEEPS_UP:  # a limit on time is violated before, however well it is known where
+        interval = Interval(min(each.interval.low for each in found if each.interval is not None), interval.high)
     memory = _overshot(limits, settings, warm, holding.limit)
     if memory is not None and memory.below.interval is not None:
         holding, interval = memory.below, memory.below.interval
@@ -136,6 +138,9 @@ def _without_rate(
         return Answer(outcome, limit=lowest.name, reason=reason, estimates=estimates)
     if not any(stretch.rate > 0 and stretch.is_usable for stretch in stretches):
         return Answer("cannot_tell", reason="every stretch was discarded", estimates=estimates)
+    if is_too_much(stretches, least_answer_s(stretches)):
+        lowest_rate = min(each.rate for each in stretches if each.rate > 0 and not each.void)
+        return Answer("cannot_tell", reason=f"{BEHIND.format(lowest_rate)}: {SLOWER}", estimates=estimates)
     return _undecided(limits, stretches, estimates) or _unbroken(limits, settings, stretches, estimates)
 
 

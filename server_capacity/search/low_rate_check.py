@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from server_capacity.search.answer import Answer
-from server_capacity.search.pace import is_too_much, pace_of
+from server_capacity.search.pace import is_too_much, least_answer_s, pace_of
 from server_capacity.search.points import Point, points_of
 
 if TYPE_CHECKING:
@@ -201,7 +201,7 @@ def _mean_rate(points: Sequence[Point]) -> float:
 
 def if_long_enough(stretches: Sequence[Stretch], found: Answer) -> Answer:
     """The answer, unless the load lasted for few answers only: in that time no queue fills, whatever the rate."""
-    answer_s = pace_of(stretches).answer_s
+    answer_s = least_answer_s(stretches)
     load_s = sum(each.seconds for each in stretches if each.rate > 0 and not each.void)
     if found.outcome == "not_kept" or load_s >= LEAST_TIMES * answer_s or is_too_much(stretches, answer_s):
         return found

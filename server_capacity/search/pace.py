@@ -223,19 +223,29 @@ def _idle(above: float, flow: Flow, busy: float) -> float:
 
 
 def _unloaded_s(stretches: Sequence[Stretch]) -> float:
-    """The mean time of the first answers that are enough, or the least of many; 0 where times are not known.
-
-    Some fewer tell it, or what came before a backlog grew, where those that make them enough took far longer.
-    """
-    answered, spent_s, usable, less = 0, 0.0, timed(stretches), list[float]()
+    """The mean time of the first answers that are enough, or the least of many; 0 where times are not known."""
+    answered, spent_s, usable = 0, 0.0, timed(stretches)
     for stretch in usable:
         answered, spent_s = answered + stretch.answered, spent_s + stretch.spent_s
-        less += [spent_s / answered] if answered >= SOME else []
         if answered >= TELLING:
             break
-    found_s = min([spent_s / max(answered, 1), *(each.mean_s for each in usable if each.answered >= MANY)])
-    least_s = min([*less, *(_before_s(each) for each in usable if _is_growing(each))], default=found_s)
-    return found_s if found_s <= FAR_LONGER * least_s else least_s
+    return min([spent_s / max(answered, 1), *(each.mean_s for each in usable if each.answered >= MANY)])
+
+
+def least_answer_s(stretches: Sequence[Stretch]) -> float:
+    """The time of an answer, or that of fewer or before a backlog grew, where the rest took far longer.
+
+    It says whether the time of a search is long for an answer. The pace of a search does not follow it: where few
+    requests come, it is too short for the queues that build up.
+    """
+    usual_s = pace_of(stretches).answer_s
+    counted = (each for each in stretches if each.rate > 0 and not each.void)
+    usable = timed(sorted(counted, key=lambda each: each.rate))
+    enough = (usable[: place + 1] for place in range(len(usable)))
+    few = [some for some in enough if SOME <= sum(each.answered for each in some) < TELLING]
+    less = [sum(each.spent_s for each in some) / sum(each.answered for each in some) for some in few]
+    least_s = min([*less, *(_before_s(each) for each in usable if _is_growing(each))], default=usual_s)
+    return usual_s if usual_s <= FAR_LONGER * least_s else least_s
 
 
 def timed(stretches: Sequence[Stretch]) -> list[Stretch]:
