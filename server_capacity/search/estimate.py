@@ -208,7 +208,7 @@ def _unless_another_is_over(limits: Sequence[Limit], stretches: Sequence[Stretch
         if estimate.rate is not None or estimate.kept_everywhere or not too_many(points, limit):
             continue
         if breaking(points, limit.allowed):
-            outcome, reason = _broken_at(limit, place, stretches)
+            outcome, reason = _broken_at(limit, place, stretches, max(each.rate for each in points))
             return Answer(outcome, limit=limit.expression, reason=reason, estimates=found.estimates)
         where = f"{max(each.rate for each in points):.3g}/s and below"
         reason = f"{counts_text(where, points, limit.allowed, limit.expression)}, {UNDECIDED}"
@@ -233,7 +233,8 @@ def _broken_at(
         return "not_kept", counts_text(f"{rate:.3g}/s{where}", up_to, allowed)
     text = counts_text(f"{rate:.3g}/s", there, allowed, limit.expression)
     if not too_many(there, limit):
-        text = BEHIND.format(rate)
+        pooled = counts_text(f"{rate:.3g}/s and below", up_to, allowed, limit.expression)
+        text = pooled if too_many(up_to, limit) else BEHIND.format(rate)
     return "cannot_tell", f"{text}; {lower or f'a lower rate may meet it: {SLOWER}'}"
 
 
